@@ -212,6 +212,7 @@ PURE = (
     "layers/reconcile",
     "layers/translate",
     "lease/keepalive_schedule",
+    "lease/patience",
     "methods",
     "once/guarded",
     "once/write_verdicts",

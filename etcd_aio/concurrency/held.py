@@ -63,7 +63,7 @@ def checked_margin(margin: float | None, ttl: int) -> float:
     """The seconds before the local deadline at which a block is lost; by default a tenth of the TTL, at most 1 s.
 
     Raises:
-        InvalidRequestError: it is more than a third of the TTL. Renewals come when half of the TTL is left.
+        InvalidRequestError: it is more than a third of the TTL. Renewals come when about two thirds are left, or more.
         TypeError: it is not a number.
     """
     if margin is None:

@@ -43,7 +43,7 @@ IDLE_SECONDS: Final = 30.0
 """Seconds after which an idle lease is revoked."""
 
 _LEFT: Final = 0.4
-"""The part of its TTL that an idle lease must have left to be lent: less than the half at which it is renewed, and more
+"""The part of its TTL that an idle lease must have left to be lent: less than what is left when it is renewed, and more
 than the largest margin of a block, which would be lost at once."""
 
 CLOSE_SECONDS: Final = 0.5

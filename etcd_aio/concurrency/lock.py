@@ -307,7 +307,8 @@ class Lock(NotAwaitable):
     def remaining(self) -> float:
         """Seconds until the lock is lost, unless a renewal is acknowledged before; 0 if it is not held.
 
-        While renewals are acknowledged it stays above half of the TTL, less the margin. In an outage it shrinks.
+        While renewals are acknowledged it stays above about two thirds of the TTL, less the margin. In an outage it
+        shrinks.
         """
         return 0.0 if self._tenure is None else self._tenure[1].remaining
 

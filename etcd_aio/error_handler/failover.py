@@ -112,6 +112,11 @@ class StreamFailures:
         self._errors.clear()
         self.no_token = None
 
+    def on_put_off(self) -> None:
+        """The server rejected one request, so it serves the others; its stream did not end early for another reason."""
+        self.on_reply()
+        self._short_lives = 0
+
     def on_failure(
         self, sub_connection: SubConnection, error: EtcdError, now: float, *, pushback: float | None = None
     ) -> None:

@@ -136,6 +136,7 @@ class StreamSituation(Enum):
     """How a stream ended, in the order in which the facts are examined."""
 
     UNACCEPTABLE = "this side rejects the reply, and another stream would bring the same reply"
+    PUT_OFF = "the server rejects one request, which the stream's handler will send later, and alone"
     LEFT = "this side ended the stream, to send other requests or to move; or the server ended it with OK"
     LOST = "no gRPC status came back"
     TOKEN_REFUSED = "the server refused the token"  # noqa: S105 - no password
@@ -152,7 +153,8 @@ class StreamFacts:
         retry_hint: what the server's answer asks for; only examined if there was an answer.
         is_unforeseen: the answer is not in etcd's list of errors, so it has no status of its own.
         is_final: this side rejects the reply, and another stream would bring the same reply.
-        will_retry_differently: unless the stream's handler changes its requests, which it will.
+        will_retry_differently: unless the stream's handler changes its requests, which it will. The same holds for an
+            answer that rejects one of them.
         has_token: a new token can be fetched, and was not fetched too often already.
         others_may_serve: the member does not know the method, but another member may.
     """
@@ -170,6 +172,7 @@ _S = StreamSituation
 
 STREAM_VERDICTS: Final[Mapping[StreamSituation, Verdict]] = {
     _S.UNACCEPTABLE: _V.FAIL,
+    _S.PUT_OFF: _V.AT_ONCE,
     _S.LEFT: _V.AT_ONCE,
     _S.LOST: _V.AT_ONCE,
     _S.TOKEN_REFUSED: _V.REFRESH_TOKEN,
@@ -182,6 +185,8 @@ def classify_stream(facts: StreamFacts) -> StreamSituation:
     """Return the first situation that holds."""
     if facts.is_final and not facts.will_retry_differently:
         return _S.UNACCEPTABLE
+    if facts.delivery is Delivery.ANSWERED and facts.will_retry_differently and not facts.is_final:
+        return _S.PUT_OFF
     if facts.is_final or facts.delivery is None:
         return _S.LEFT
     if facts.delivery is not Delivery.ANSWERED:

@@ -46,8 +46,10 @@ class StreamHandler(Protocol[Request_co, Reply_contra]):
         """The stream is gone, and another one will be opened. Called once for each `on_open`.
 
         Returns:
-            bool: whether the handler will change the requests that brought a reply which this side rejects. If not,
-                another stream would end as this one did, and there will be none.
+            bool: whether the handler will change the requests that brought a reply which this side rejects, or send the
+                one that the server rejected later. If not, another stream would end as this one did, and there will be
+                none. The server's rejection of one request is no failure of the member: the next stream is opened at
+                once. So the handler returns True for it only as often as it is worth a stream.
         """
         ...
 

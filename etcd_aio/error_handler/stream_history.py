@@ -93,21 +93,20 @@ class StreamHistory:
         self.since = now
         return seconds
 
-    def on_failure(self, end: StreamEnd, endpoint: str, now: float, *, had_old_token: bool) -> None:
+    def on_failure(self, end: StreamEnd, endpoint: str, now: float, *, is_routine: bool) -> None:
         """The stream ended although it is needed, or could not be opened.
 
         Args:
             end: how it ended.
             endpoint: where.
             now: the instant.
-            had_old_token: there is a newer token than the one that the stream was opened with.
+            is_routine: no part failed: the stream was left for a newer token, or for one request that was rejected.
         """
         self.last_error = end.error
         level = logging.DEBUG  # the repetitions of an outage
         if self._lost_at == NEVER:
             self._lost_at = now
-            is_old = end.facts.delivery is None and had_old_token
-            is_routine = is_old or end.facts.retry_hint is RetryHint.REFRESH_TOKEN  # tokens expire
+            is_routine = is_routine or end.facts.retry_hint is RetryHint.REFRESH_TOKEN  # tokens expire
             level = logging.INFO if is_routine else logging.WARNING
         fields = self._fields(endpoint, end.error)
         self._log.log(level, "stream %s: lost at %s: %s", self._name, endpoint, end.error.message, extra=fields)

@@ -9,7 +9,7 @@ from etcd_aio.deadline import NEVER
 from etcd_aio.error_handler.call_with_retries import CallContext
 from etcd_aio.error_handler.failover import StreamFailures
 from etcd_aio.error_handler.outcome import StreamEnd
-from etcd_aio.error_handler.retry_verdicts import Verdict, judge_stream
+from etcd_aio.error_handler.retry_verdicts import StreamSituation, Verdict, classify_stream, judge_stream
 from etcd_aio.error_handler.stream_history import StreamHistory
 from etcd_aio.error_handler.token_state import is_spent
 from etcd_aio.errors import AttemptFailure, EtcdError, NotSupportedByServerError, TokenUnavailableError
@@ -97,11 +97,16 @@ class StreamRecovery:
         """
         error, failures = end.error, self.failures
         now = asyncio.get_running_loop().time()
+        facts = replace(end.facts, will_retry_differently=will_retry_differently)
+        is_put_off = classify_stream(facts) is StreamSituation.PUT_OFF
+        is_routine = is_put_off or (end.facts.delivery is None and self.has_old_token)
+        self._history.on_failure(end, sub_connection.endpoint_name, now, is_routine=is_routine)
+        if is_put_off:
+            failures.on_put_off()
+            return NextStream(None, 0.0)
         failures.on_failure(sub_connection, error, now, pushback=end.pushback)
-        self._history.on_failure(end, sub_connection.endpoint_name, now, had_old_token=self.has_old_token)
         facts = replace(
-            end.facts,
-            will_retry_differently=will_retry_differently,
+            facts,
             has_token=failures.may_renew_token and self._tokens.may_renew(error),
             others_may_serve=isinstance(error, NotSupportedByServerError) and not failures.is_everywhere(type(error)),
         )

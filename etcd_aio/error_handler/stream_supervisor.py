@@ -67,7 +67,7 @@ class StreamContext:
         calls: the common part of all calls.
         balancer: that of the client, and not the view of one endpoint.
         on_change: called with each change of a stream; None if that is not observed.
-        running: the supervisors that have something to close.
+        running: the supervisors that have something to close: a task, or a wake that is due.
     """
 
     calls: CallContext
@@ -142,6 +142,7 @@ class StreamSupervisor(TwoPartClose, Generic[Request, Reply]):
             lifetime.enter()
         if not self._is_wake_due:  # ten thousand watches that are opened in one turn are one change
             self._is_wake_due = True
+            self._context.running[self] = None  # a close in this very turn has to end it, too
             asyncio.get_running_loop().call_soon(self._on_wake)
 
     def close(self) -> Unwinding:
@@ -154,6 +155,8 @@ class StreamSupervisor(TwoPartClose, Generic[Request, Reply]):
                 task.cancel()
             if self._stream is not None:
                 self._stream.cancel()
+        if task is None:
+            self._context.running.pop(self, None)
         if self._handler.is_needed:
             self._notify_end(ClientClosedError())
         return () if task is None else (task,)
@@ -217,11 +220,11 @@ class StreamSupervisor(TwoPartClose, Generic[Request, Reply]):
             return
         if self._task is None:
             if not self._handler.is_needed:
+                self._context.running.pop(self, None)
                 return
             self._internal_error = None
             self._history.since = NEVER
             self._task = start_background_task(self._run(), name=f"etcd_aio {self._name}")
-            self._context.running[self] = None
         try:
             self._advance()
         except Exception as error:  # raised by the handler: the consumers of the stream must get it

@@ -11,27 +11,30 @@ the server's own deadline, however long the answer took, so a holder learns of a
 Each lease is in one of four states:
 
     state     meaning                            left by
-    WAITING   acknowledged                       its `due` -> READY
-    READY     to be renewed                      `requests` -> SENT, the nearest deadline first
+    WAITING   acknowledged, or refused           its `due` -> READY
+    READY     to be renewed                      `requests` -> SENT, the nearest deadline first, refused ones last
     SENT      requested on this stream           an answer -> WAITING, or MISSING if the TTL in it is 0
-                                                 the loss of the stream -> READY
+                                                 the loss of the stream -> READY, or WAITING if that was its refusal
     MISSING   a member denied that it exists     `restore` -> WAITING, or `forget`: the listener finds out which, since
                                                  a member that led before it froze may not know of recent grants
 
 and it leaves from each of them for good when its deadline passes, when it is forgotten, or when the client is closed. A
 refusal never loses a lease: another member, or a later login, may accept the renewal, and the lease lasts meanwhile.
 
-Due. A renewal is due when half of the TTL is left; at once, if the acknowledgement took longer than that half.
+Due. `patience.py` says when a renewal is due, and how long its answer may take.
 
 Silence. A stream delivers in order, so asking again on the same one is useless: an unanswered request is repeated on
-another stream. A stream is given up if nothing was received on it for as long as its most impatient request allows: a
-quarter of the lease's TTL, so that one silent member leaves the other quarter for the next one. If that one is silent
-too, the cluster may be electing a leader (1 to 2 s by default), during which its followers do not answer either. Then
-the patience is half of the remaining time, so that even 2 s allow for three attempts.
+another stream. A stream is given up if nothing was received on it for as long as its most impatient request allows.
+
+Refusal. etcd ends the whole stream when it refuses one request, e.g. since the user may not write one key of the lease.
+It works on the requests of a stream in order, so that one is the oldest without an answer. Its leases are put off, and
+all others are renewed at once on another stream. Until an answer comes, that one carries a single request: if many
+leases are refused, each costs one stream with one message. Afterwards the refused leases are sent after all others,
+and so seldom that together they end one stream a second. The first of them that is renewed again brings back all.
 
 Queueing. etcd works on the renewals of a stream one by one, and each costs it a read index or a hop to the leader. At
 most `WINDOW` are in flight, so that a lease of 2 s does not queue behind thousands of 60 s, and so that a renewal is
-sent shortly before the member works on it.
+sent shortly before the member works on it. The window is filled up when half of it is answered: that takes fewer turns.
 """
 
 from collections import deque
@@ -39,21 +42,27 @@ from collections.abc import Callable, Iterable
 from enum import Enum
 from heapq import heapify, heappop, heappush
 from math import inf
-from typing import Final, Protocol, TypeAlias
+from typing import Final, Protocol, TypeAlias, TypeVar
 
-from etcd_aio.errors import EtcdError, LeaseExpiredError, LeaseLostError
+from etcd_aio.errors import (
+    EtcdError,
+    LeaseExpiredError,
+    LeaseLostError,
+    PermissionDeniedError,
+    RetryHint,
+    ServerError,
+)
+from etcd_aio.lease.patience import Patience, due_at
 from etcd_aio.pb import LeaseKeepAliveRequest
 from etcd_aio.types import LeaseKeepAliveResult
 
 WINDOW: Final = 64
 """Requests in flight: 64 keep a stream busy over 50 ms of distance even if a renewal takes etcd less than 1 ms."""
 
-_SHORTEST_PATIENCE: Final = 0.25  # seconds; less would mistake a distant or busy member for a silent one
-_LONGEST_PATIENCE: Final = 7.0  # seconds; etcd itself gives a request up after 5 s and two election timeouts of 1 s
-_SINGLE_PATIENCE: Final = 1.0  # seconds, for a lease of unknown deadline; doubled after each silent stream
 _LOST_AT_ONCE: Final = 1024  # losses in one turn of the loop: five milliseconds
 _SPARE: Final = 64  # outdated entries of a heap that are not worth removing
 _RESTORED_PAUSE: Final = 0.25  # seconds until a lease that a member denied is renewed again
+_LONGEST_PAUSE: Final = 32.0  # seconds until a single refused lease is sent again; rights may come back at any time
 
 
 class LeaseState(Enum):
@@ -75,6 +84,9 @@ class LeaseListener(Protocol):
     def on_missing(self, lease: "ScheduledLease") -> None:
         """A member denied that the lease exists: verify that, then `restore` or `forget` it."""
 
+    def on_refused(self, error: EtcdError, refusals: int) -> None:
+        """The server refuses to renew this lease, for so many times in a row; it is held until its deadline."""
+
     def on_lost(self, error: EtcdError) -> None:
         """The lease is lost, and forgotten. The last call."""
 
@@ -82,7 +94,19 @@ class LeaseListener(Protocol):
 class ScheduledLease:
     """One lease in the schedule: the handle of the caller that added it. Only the schedule changes it."""
 
-    __slots__ = ("added", "deadline", "id", "is_held", "listener", "since", "state", "timer", "ttl")
+    __slots__ = (
+        "added",
+        "deadline",
+        "id",
+        "is_held",
+        "listener",
+        "refusal",
+        "refusals",
+        "since",
+        "state",
+        "timer",
+        "ttl",
+    )
 
     def __init__(self, lease_id: int, listener: LeaseListener, ttl: float, deadline: float, now: float) -> None:
         self.id = lease_id
@@ -93,22 +117,28 @@ class ScheduledLease:
         self.since = now
         self.state = LeaseState.GONE
         self.timer = 0
+        self.refusal: EtcdError | None = None  # the last one since the last acknowledgement
+        self.refusals = 0  # since then, and answers that may have been about another lease
         self.added = 0  # the number of its adding: those of requests that were sent later are larger
 
 
 class _Request:
     """A request in flight."""
 
-    __slots__ = ("id", "number", "patience", "sent_at")
+    __slots__ = ("id", "is_first", "number", "patience", "sent_at")
 
-    def __init__(self, lease_id: int, number: int, sent_at: float, patience: float) -> None:
+    def __init__(self, lease_id: int, number: int, sent_at: float, patience: float, *, is_first: bool) -> None:
         self.id = lease_id
         self.number = number
         self.sent_at = sent_at
         self.patience = patience
+        self.is_first = is_first  # nothing else was under way
 
 
-_Heap: TypeAlias = list[tuple[float, int, ScheduledLease]]
+_Urgency: TypeAlias = tuple[bool, float]
+_Timers: TypeAlias = list[tuple[float, int, ScheduledLease]]
+_Ready: TypeAlias = list[tuple[_Urgency, int, ScheduledLease]]
+_Key = TypeVar("_Key", float, _Urgency)
 
 
 class KeepAliveSchedule:
@@ -124,14 +154,17 @@ class KeepAliveSchedule:
         self._leases: dict[int, list[ScheduledLease]] = {}
         self._count = 0
         # (instant, number, lease): the lease's next change. It counts if the lease's `timer` is its number.
-        self._timers: _Heap = []
-        self._ready: _Heap = []  # (urgency, number, lease); likewise
+        self._timers: _Timers = []
+        self._ready: _Ready = []  # (urgency, number, lease); likewise
+        self._refused: dict[ScheduledLease, None] = {}
+        self._window = WINDOW
         self._unanswered: deque[_Request] = deque()
         self._numbers = 0
         self._is_open = False
         self._is_given_up = False
         self._heard_at = -inf
-        self._silences = 0  # streams in a row that were given up
+        self._silent_at = inf  # not after the instant at which the stream has been silent for too long
+        self._patience = Patience()
         self._looked_at = -inf
         self._last_error: EtcdError | None = None
 
@@ -186,14 +219,20 @@ class KeepAliveSchedule:
 
     def requests(self, now: float) -> Iterable[LeaseKeepAliveRequest]:
         """The renewals to send now."""
+        under_way = self._unanswered
+        if not self._ready or not self._is_open or self._is_given_up or len(under_way) > self._window // 2:
+            return ()
         requests: list[LeaseKeepAliveRequest] = []
-        while self._is_open and not self._is_given_up and self._ready and len(self._unanswered) < WINDOW:
+        while self._ready and len(under_way) < self._window:
             _, number, lease = heappop(self._ready)
             if lease.timer != number:
                 continue
             lease.state = LeaseState.SENT
             self._numbers += 1
-            self._unanswered.append(_Request(lease.id, self._numbers, now, self._patience(lease, now)))
+            left = lease.deadline - now
+            patience = self._patience.held(lease.ttl, left, now) if lease.is_held else self._patience.single()
+            under_way.append(_Request(lease.id, self._numbers, now, patience, is_first=not under_way))
+            self._silent_at = min(self._silent_at, now + patience)
             requests.append(LeaseKeepAliveRequest(id=lease.id))
         return requests
 
@@ -204,15 +243,17 @@ class KeepAliveSchedule:
 
     def on_reply(self, reply: LeaseKeepAliveResult, now: float) -> None:
         """A renewal was answered: the oldest one of this lease, since a stream keeps the order."""
-        request = next((request for request in self._unanswered if request.id == reply.id), None)
+        request = self._answered(reply.id)
         if request is None:
             return
-        self._unanswered.remove(request)
         overdue = now - max(request.sent_at, self._heard_at) - request.patience
         if overdue > reply.ttl / 2 > 0:
             self._stalled(overdue, now)
         self._heard_at = now
-        self._silences = 0
+        self._patience.on_answer(now - request.sent_at if request.is_first else None)
+        self._window = min(2 * self._window, WINDOW)
+        if not self._unanswered:
+            self._silent_at = inf
         for lease in tuple(self._leases.get(reply.id, ())):
             if lease.state is LeaseState.GONE or request.number < lease.added:
                 # Forgotten by the listener of another one, or added after the request was sent. Instants cannot tell:
@@ -229,6 +270,8 @@ class KeepAliveSchedule:
         if lease.is_held:
             lease.ttl = reply.ttl
             lease.deadline = deadline
+            if lease.refusals:
+                self._accept(lease)
             self._wait(lease, now)
         else:
             self._drop(lease)
@@ -254,18 +297,32 @@ class KeepAliveSchedule:
         self._looked_at = now
         for lease in lost:
             lease.listener.on_lost(self._expired(lease))
-        if self._silent_at <= now:
-            self._silences += 1
-            self._is_given_up = True
-            return f"no renewal was answered for {now - self._silent_since:.2f} seconds"
+        if self._silent_at <= now and not self._is_given_up:
+            heard_at = self._heard_at
+            silent_at = (max(request.sent_at, heard_at) + request.patience for request in self._unanswered)
+            self._silent_at = min(silent_at, default=inf)
+            if self._silent_at <= now:
+                self._silent_at = inf
+                self._patience.on_silence()
+                self._is_given_up = True
+                since = max(self._unanswered[0].sent_at, heard_at)
+                return f"no renewal was answered for {now - since:.2f} seconds"
         return None
 
     def on_lost(self, error: EtcdError, now: float) -> bool:
-        """The stream is gone: its unanswered renewals are repeated on the next one."""
-        if self.is_needed:  # otherwise it was closed as no longer needed, which explains no loss
-            self._last_error = error
+        """The stream is gone: its unanswered renewals are repeated on the next one.
+
+        Returns:
+            bool: whether one of them was refused, which is put off.
+        """
+        oldest = self._unanswered[0] if self._unanswered else None
         self._close()
-        return False
+        is_refusal = isinstance(error, PermissionDeniedError) and oldest is not None
+        if self.is_needed and not is_refusal:  # otherwise it explains no loss of another lease
+            self._last_error = error
+        if oldest is not None and isinstance(error, ServerError) and error.retry_hint is RetryHint.RAISE:
+            self._put_off(oldest, error, now, is_refusal=is_refusal)
+        return is_refusal
 
     def on_refused(self, error: EtcdError, now: float) -> bool:
         """Another stream would be refused: single renewals fail, held leases last until their deadlines."""
@@ -291,6 +348,39 @@ class KeepAliveSchedule:
             else:
                 lease.listener.on_lost(error)
 
+    # Refused leases.
+
+    def _put_off(self, request: _Request, error: EtcdError, now: float, *, is_refusal: bool) -> None:
+        """Send a request after all others, since an error was the answer to it; later, if that was a refusal of it."""
+        self._window = 1
+        asked = [lease for lease in self._leases.get(request.id, ()) if request.number > lease.added]
+        for lease in asked:
+            if is_refusal and not lease.is_held:
+                self._drop(lease)
+            elif lease.state is LeaseState.READY:
+                lease.refusals += 1
+                self._refused[lease] = None
+                if is_refusal:
+                    left = lease.deadline - now
+                    pause = max(min(2.0 ** (lease.refusals - 1), left / 2, _LONGEST_PAUSE), _RESTORED_PAUSE)
+                    self._wait_until(lease, min(now + pause * len(self._refused), lease.deadline))
+                else:
+                    self._make_ready(lease)
+        for lease in asked if is_refusal else ():
+            if lease.is_held:
+                lease.refusal = error
+                lease.listener.on_refused(error, lease.refusals)
+            else:
+                lease.listener.on_lost(error)
+
+    def _accept(self, lease: ScheduledLease) -> None:
+        """A refused lease is renewed again: so the others may be, too."""
+        del self._refused[lease]
+        lease.refusal, lease.refusals = None, 0
+        for other in self._refused:
+            if other.state is LeaseState.WAITING:
+                self._make_ready(other)
+
     # Leases in and out.
 
     def _add(self, lease: ScheduledLease) -> None:
@@ -302,6 +392,7 @@ class KeepAliveSchedule:
     def _drop(self, lease: ScheduledLease) -> None:
         lease.state = LeaseState.GONE
         lease.timer = 0
+        self._refused.pop(lease, None)
         same_id = self._leases[lease.id]
         same_id.remove(lease)
         if not same_id:
@@ -309,14 +400,17 @@ class KeepAliveSchedule:
         self._count -= 1
 
     def _expired(self, lease: ScheduledLease) -> EtcdError:
-        error = LeaseExpiredError(f"lease 0x{lease.id:x} has expired: no renewal was acknowledged in time")
-        error.__cause__ = self._last_error
+        if lease.refusal is None:
+            error = LeaseExpiredError(f"lease 0x{lease.id:x} has expired: no renewal was acknowledged in time")
+        else:
+            error = LeaseExpiredError(f"lease 0x{lease.id:x} has expired: {lease.refusal.message}")
+        error.__cause__ = lease.refusal or self._last_error
         return error
 
     # States.
 
     def _wait(self, lease: ScheduledLease, now: float) -> None:
-        self._wait_until(lease, max(lease.deadline - lease.ttl / 2, now))
+        self._wait_until(lease, max(due_at(lease.ttl, lease.deadline, self._count), now))
 
     def _wait_until(self, lease: ScheduledLease, due: float) -> None:
         self._set_timer(lease, due, LeaseState.WAITING)
@@ -325,7 +419,8 @@ class KeepAliveSchedule:
         self._set_timer(lease, lease.deadline, LeaseState.READY)
         self._ready = _cleaned(self._ready, self._count)
         # A caller waits for a single renewal, so it is as urgent as an overdue one.
-        heappush(self._ready, (lease.deadline if lease.is_held else lease.since, lease.timer, lease))
+        urgency = lease.deadline if lease.is_held else lease.since
+        heappush(self._ready, ((lease.refusals > 0, urgency), lease.timer, lease))
 
     def _set_timer(self, lease: ScheduledLease, instant: float, state: LeaseState) -> None:
         self._numbers += 1
@@ -337,31 +432,24 @@ class KeepAliveSchedule:
 
     # Silence and stalls.
 
+    def _answered(self, lease_id: int) -> _Request | None:
+        """Take out the oldest request of this lease."""
+        unanswered = self._unanswered
+        if unanswered and unanswered[0].id == lease_id:
+            return unanswered.popleft()
+        request = next((request for request in unanswered if request.id == lease_id), None)
+        if request is not None:
+            unanswered.remove(request)
+        return request
+
     def _close(self) -> None:
         self._is_open = False
+        self._silent_at = inf
         for request in self._unanswered:
             for lease in self._leases.get(request.id, ()):
                 if lease.state is LeaseState.SENT:
                     self._make_ready(lease)
         self._unanswered.clear()
-
-    def _patience(self, lease: ScheduledLease, now: float) -> float:
-        if lease.is_held:
-            patience = (lease.deadline - now) / 2 if self._silences else lease.ttl / 4
-        else:
-            patience = _SINGLE_PATIENCE * 2 ** min(self._silences, 3)
-        return min(max(patience, _SHORTEST_PATIENCE), _LONGEST_PATIENCE)
-
-    @property
-    def _silent_at(self) -> float:
-        if self._is_given_up:
-            return inf
-        heard_at = self._heard_at
-        return min((max(request.sent_at, heard_at) + request.patience for request in self._unanswered), default=inf)
-
-    @property
-    def _silent_since(self) -> float:
-        return max(self._unanswered[0].sent_at, self._heard_at)
 
     def _stalled(self, seconds: float, now: float) -> None:
         """Report a stall, unless it is part of one that was reported already."""
@@ -370,7 +458,7 @@ class KeepAliveSchedule:
             self._on_stall(seconds)
 
 
-def _cleaned(heap: _Heap, leases: int) -> _Heap:
+def _cleaned(heap: list[tuple[_Key, int, ScheduledLease]], leases: int) -> list[tuple[_Key, int, ScheduledLease]]:
     """The heap, without its outdated entries if they are most of it: leases that were forgotten before their time."""
     if len(heap) <= 4 * leases + _SPARE:
         return heap

@@ -68,6 +68,7 @@ class LeaseKeeper:
         clock: the clock of all deadlines of leases.
         doubts: who is told when the store may be another one than before.
         losses: the warning for leases that were lost.
+        refusals: the warning for leases that the server refuses to renew.
         leftovers: the warning for leases that could not be revoked.
         endings: the tasks that revoke a lease whose block is over; closing the client waits for them a little.
     """
@@ -93,6 +94,7 @@ class LeaseKeeper:
         self.endings: set[asyncio.Task[None]] = set()
         self._outage: EtcdError | None = None  # of this turn of the loop
         self.losses = RateLimitedWarning(self._log, "%d leases were lost; the first: %s")
+        self.refusals = RateLimitedWarning(self._log, "the server refuses to renew %d leases; the first: %s")
         self.leftovers = RateLimitedWarning(
             self._log, "%d leases could not be revoked; they expire after their TTLs; the first: %s"
         )
@@ -202,6 +204,10 @@ class LeaseKeeper:
         """Note on an error that it is about renewing this lease."""
         self._invoker.explain(error, LEASE_KEEP_ALIVE, LeaseKeepAliveRequest(id=lease_id))
 
+    def renewal_error(self, scheduled: ScheduledLease) -> EtcdError | None:
+        """Why this lease cannot be renewed at present: the server refuses to, or there is no stream; else None."""
+        return scheduled.refusal or self.outage_error()
+
     def outage_error(self) -> EtcdError | None:
         """Why there is no stream; None if there is one. All leases that are lost in one turn of the loop share it."""
         if self._outage is None and not self._supervisor.is_open:
@@ -287,10 +293,15 @@ class _HeldLease:
     def on_missing(self, lease: ScheduledLease) -> None:
         self._keeper.verify(lease)
 
+    def on_refused(self, error: EtcdError, refusals: int) -> None:
+        self._keeper.explain(error, self._id)
+        if refusals == 1:
+            self._keeper.refusals.add(f"the server refuses to renew lease 0x{self._id:x}: {error.message}")
+
     def on_lost(self, error: EtcdError) -> None:
         if isinstance(error, LeaseLostError):
             lost = error
-            if isinstance(error, LeaseExpiredError):
+            if isinstance(error, LeaseExpiredError) and not isinstance(error.__cause__, PermissionDeniedError):
                 lost.__cause__ = self._keeper.outage_error() or error.__cause__
         else:
             lost = LeaseExpiredError(f"lease 0x{self._id:x} does not exist any more: it expired or was revoked")
@@ -313,6 +324,9 @@ class _SingleRenewal:
 
     def on_missing(self, lease: ScheduledLease) -> None:
         self._keeper.verify(lease)
+
+    def on_refused(self, error: EtcdError, refusals: int) -> None:
+        """A single renewal that is refused is over: see `on_lost`."""
 
     def on_lost(self, error: EtcdError) -> None:
         if not self.result.done():

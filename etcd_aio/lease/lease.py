@@ -154,8 +154,12 @@ class Lease(NotAwaitable):
 
     @property
     def renewal_error(self) -> EtcdError | None:
-        """Why the lease cannot be renewed at present: no member is reached. None while one is."""
-        return self._keeper.outage_error()
+        """Why the lease cannot be renewed at present; None if it can.
+
+        A `NoAvailableEndpointsError`: no member is reached. A `PermissionDeniedError`: the server refuses to renew this
+        lease, since the user may not write one of the keys that are attached to it (from etcd 3.5 on).
+        """
+        return None if self._scheduled is None else self._keeper.renewal_error(self._scheduled)
 
     @property
     def is_lost(self) -> bool:

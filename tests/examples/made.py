@@ -71,6 +71,7 @@ _DECISIONS: Final[Mapping[Verdict, str]] = {
 }
 _STREAM_OUTCOMES: Final[Mapping[StreamSituation, str]] = {
     StreamSituation.UNACCEPTABLE: "the reply was rejected (too large, malformed)",
+    StreamSituation.PUT_OFF: "the server rejected the renewal of one lease, which is sent later",
     StreamSituation.LEFT: "the client reopened it itself, or the server ended it with OK",
     StreamSituation.LOST: "the connection was lost: no gRPC status came",
     StreamSituation.TOKEN_REFUSED: "the server rejected the token",

@@ -19,6 +19,7 @@ from etcd_aio.errors import (
     AuthOldRevisionError,
     ClusterChangedError,
     InvalidTokenError,
+    LeaseExpiredError,
     PermissionDeniedError,
     PermissionNotGrantedError,
     RoleNotFoundError,
@@ -494,3 +495,31 @@ async def test_one_login_serves_every_member_and_a_new_one_follows_a_lost_one() 
             await cluster.members[1].kill()
             await asyncio.gather(*(client.get(f"app/{number}") for number in range(60)))
             await take(watcher, 560)
+
+
+@pytest.mark.both_engines
+@EACH
+@pytest.mark.skipif(find_etcd().version_info < (3, 5, 0), reason="etcd 3.4 renews a lease without looking at its keys")
+async def test_a_lease_that_may_not_be_renewed_takes_no_other_along() -> None:
+    """etcd ends the stream of all leases when it refuses one: here another user's key is attached to that one."""
+    async with guarded() as server, new(server, ROOT) as root, new(server) as client, asyncio.timeout(2 * PATIENCE):
+        stays = [client.lease(4, on_lost="signal") for _ in range(5)]
+        async with AsyncExitStack() as stack:
+            for lease in stays[:3]:
+                await stack.enter_async_context(lease)
+            with pytest.raises(LeaseExpiredError) as caught:  # noqa: PT012 - the block is what is tested
+                async with client.lease(4, on_lost="signal") as refused:
+                    for lease in stays[3:]:
+                        await stack.enter_async_context(lease)
+                    await root.put("secret", "", lease=refused)
+                    while refused.renewal_error is None:  # noqa: ASYNC110 - there is no event for it
+                        await asyncio.sleep(0.01)
+                    assert isinstance(refused.renewal_error, PermissionDeniedError)
+                    with pytest.raises(PermissionDeniedError):
+                        await refused.keep_alive_once()
+                    await refused.lost()
+            assert f"keep lease 0x{refused.id:x} alive" in str(caught.value.__cause__)
+            await asyncio.sleep(5)
+            assert not any(lease.is_lost for lease in stays)
+            for lease in stays:
+                assert not (await root.leases.time_to_live(lease)).is_expired

@@ -387,6 +387,25 @@ async def test_a_block_that_closes_the_client_is_not_cancelled_and_hears_of_the_
     assert asyncio.all_tasks() == before
 
 
+@pytest.mark.parametrize("close", [close_here, close_within_a_timeout, close_within_a_scope, close_within_groups])
+async def test_a_block_that_closes_the_client_at_once_is_not_cancelled_either(
+    shared_server: EtcdServer, close: Callable[[Client], Awaitable[None]]
+) -> None:
+    """In the turn of the loop that entered the block: the stream of the leases has not been started yet."""
+    has_gone_on = False
+    async with asyncio.timeout(PATIENCE):
+        client = Client(shared_server.endpoint)
+        with pytest.raises(LeaseLostError) as caught:
+            async with client.lease(60) as lease:
+                await close(client)
+                assert lease.is_lost
+                await asyncio.sleep(0.05)
+                has_gone_on = True
+        assert has_gone_on
+        assert isinstance(caught.value.__cause__, ClientClosedError)
+        await asyncio.sleep(0.1)  # no cancellation is left over
+
+
 @pytest.mark.parametrize("start", [asyncio.create_task, lambda closing: asyncio.wait_for(closing, 5)])
 async def test_a_block_whose_other_task_closes_the_client_is_cancelled_and_the_client_is_closed_all_the_same(
     shared_server: EtcdServer, start: Callable[[Coroutine[None, None, None]], Awaitable[None]]

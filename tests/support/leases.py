@@ -6,6 +6,7 @@ members.is_reachable = False      the stream is lost, and does not come back
 members.suspend(60)               the machine sleeps: the clocks of the members go on, the loop's does not
 members.is_silent = True          the stream stays open without replies
 members.deny.append(member_id)    this member answers next on the stream, falsely, that there is no such lease
+members.forbidden.add(lease_id)   the member ends the stream at a renewal of this lease: permission denied
 members.is_behind = True          the member of the stream also denies it in calls, until it has caught up
 """
 
@@ -26,6 +27,7 @@ from etcd_aio.errors import (
     LeaseExistsError,
     LeaseNotFoundError,
     NoAvailableEndpointsError,
+    PermissionDeniedError,
     with_history,
 )
 from etcd_aio.lease.calls import Leases
@@ -59,6 +61,7 @@ class FakeLeases:
         self.timeouts: list[Timeout] = []
         self.failures: deque[EtcdError] = deque()
         self.deny: deque[int] = deque()
+        self.forbidden: set[int] = set()
         self.answering: deque[int] = deque()  # which member answers the next unary calls; else 1
         self.is_behind = False
         self.asked: list[str | None] = []  # the endpoint that each call went to
@@ -210,6 +213,12 @@ class FakeSupervisor:
 
     def _answer(self, request: pb.LeaseKeepAliveRequest, stream: int) -> None:
         if self.is_open and self.opened == stream and self.members.is_reachable and not self.members.is_silent:
+            if request.id in self.members.forbidden:
+                self.members.calls.append("KeepAlive")
+                self.is_open = False
+                assert self.handler.on_lost(PermissionDeniedError(), self.members.loop.time())
+                self.advance()
+                return
             self.handler.on_reply(self.members.renew(request), self.members.loop.time())
             self.advance()
 

@@ -138,6 +138,7 @@ def test_every_situation_of_a_stream_has_a_verdict() -> None:
         (StreamFacts(Delivery.UNKNOWN, is_final=True), FAIL),
         (StreamFacts(Delivery.UNKNOWN, is_final=True, will_retry_differently=True), AT_ONCE),
         (StreamFacts(ANSWERED), FAIL),
+        (StreamFacts(ANSWERED, will_retry_differently=True), AT_ONCE),
         (StreamFacts(ANSWERED, is_unforeseen=True), BACKOFF),
         (StreamFacts(ANSWERED, others_may_serve=True), BACKOFF),
         (StreamFacts(ANSWERED, RetryHint.RETRY_ELSEWHERE), BACKOFF),

@@ -615,6 +615,38 @@ async def test_what_will_be_asked_for_in_another_way_is_worth_another_stream() -
     await world.aclose()
 
 
+async def test_a_request_that_will_be_sent_later_is_no_fault_of_the_member(caplog: pytest.LogCaptureFixture) -> None:
+    """Each stream has an answer, then ends with the refusal of one request: the others must not wait for a backoff."""
+    caplog.set_level(logging.INFO, "etcd_aio.streams")
+    world = await World().open()
+    world.talk.will_retry_differently = True
+    begun = world.loop.time()
+    for _ in range(50):
+        world.stream.fail(answered(StatusCode.PERMISSION_DENIED, "etcdserver: permission denied"))
+        await turns(8)
+    assert len(world.engine.streams) == 51
+    assert world.loop.time() - begun < 0.1
+    assert not world.talk.refusals
+    assert world.supervisor.is_open
+    assert not [record for record in caplog.records if record.levelno > logging.INFO]
+    world.stream.fail(no_leader())
+    await turns(8)
+    assert len(world.engine.streams) == 52, "nor does a later failure"
+    await world.aclose()
+
+
+async def test_one_that_is_closed_in_the_turn_that_needs_it_ends_in_that_turn() -> None:
+    """A task that closes the client must not hear of the end later, while it waits for the close."""
+    world = World()
+    await world.calls.ready()
+    world.supervisor.wake()
+    closing = asyncio.create_task(world.calls.aclose())
+    world.calls.invoker.close()
+    assert world.talk.heard == ["end"]
+    await closing
+    await world.aclose()
+
+
 async def test_a_malformed_reply_ends_the_stream() -> None:
     world = await World().open()
     world.stream.say(b"\xff\xff\xff")

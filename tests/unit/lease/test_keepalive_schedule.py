@@ -13,6 +13,7 @@ from etcd_aio.errors import (
     LeaseLostError,
     NoLeaderError,
     PermissionDeniedError,
+    UnknownServerError,
 )
 from etcd_aio.lease.keepalive_schedule import WINDOW, KeepAliveSchedule, LeaseState, ScheduledLease
 from etcd_aio.types import Header, LeaseKeepAliveResult
@@ -23,12 +24,16 @@ class Listener:
         self.renewed: list[float] = []
         self.missing: list[ScheduledLease] = []
         self.lost: list[EtcdError] = []
+        self.refusals: list[int] = []
 
     def on_renewed(self, reply: LeaseKeepAliveResult, deadline: float) -> None:
         self.renewed.append(deadline)
 
     def on_missing(self, lease: ScheduledLease) -> None:
         self.missing.append(lease)
+
+    def on_refused(self, error: EtcdError, refusals: int) -> None:
+        self.refusals.append(refusals)
 
     def on_lost(self, error: EtcdError) -> None:
         self.lost.append(error)
@@ -57,31 +62,31 @@ class Schedule:
         self.keepalive.on_reply(LeaseKeepAliveResult(Header(), lease_id, ttl), now)
 
 
-def test_a_renewal_is_due_at_half_the_ttl_and_counts_from_the_instant_of_sending() -> None:
+def test_a_renewal_is_due_after_a_quarter_of_the_ttl_and_counts_from_the_instant_of_sending() -> None:
     schedule = Schedule()
     lease, listener = schedule.hold()
-    assert schedule.keepalive.due == 5.0
-    assert schedule.ids(4.9) == []
-    assert schedule.ids(5.0) == [7]
-    assert schedule.ids(5.1) == [], "one request at a time"
-    schedule.answer(6.0)
-    assert listener.renewed == [15.0], "sent at 5, not answered at 6"
+    assert schedule.keepalive.due == 2.5
+    assert schedule.ids(2.4) == []
+    assert schedule.ids(2.5) == [7]
+    assert schedule.ids(2.6) == [], "one request at a time"
+    schedule.answer(3.0)
+    assert listener.renewed == [12.5], "sent at 2.5, not answered at 3"
     assert lease.state is LeaseState.WAITING
-    assert schedule.keepalive.due == 10.0
+    assert schedule.keepalive.due == 5.0
 
 
 def test_after_a_late_answer_it_is_renewed_at_once() -> None:
     schedule = Schedule()
     schedule.hold(ttl=20)
+    assert schedule.ids(5.0) == [7]
+    schedule.answer(6.0, ttl=20)
+    assert schedule.keepalive.due == 10.0
     assert schedule.ids(10.0) == [7]
-    schedule.answer(14.0, ttl=20)
-    assert schedule.keepalive.due == 20.0
-    assert schedule.ids(20.0) == [7]
-    schedule.answer(24.9, ttl=8)  # until 28, and half of the 8 seconds have passed
-    assert schedule.keepalive.due == 24.9
-    assert schedule.ids(24.9) == [7]
-    schedule.answer(25.0, ttl=8)
-    assert schedule.keepalive.due == pytest.approx(28.9)
+    schedule.answer(12.9, ttl=8)  # until 18, and a quarter of the 8 seconds has passed
+    assert schedule.keepalive.due == 12.9
+    assert schedule.ids(12.9) == [7]
+    schedule.answer(13.0, ttl=8)
+    assert schedule.keepalive.due == pytest.approx(14.9, abs=8 / 64)
 
 
 @pytest.mark.parametrize("left", [4.9, 1.0, 0.0, -7.0])
@@ -95,7 +100,151 @@ def test_a_lease_with_little_time_left_is_due_at_once_which_is_no_stall(left: fl
     assert schedule.stalls == [], "the loop was not blocked"
 
 
-def test_a_refusal_fails_single_renewals_and_held_leases_last_until_their_deadlines() -> None:
+def refuse(schedule: Schedule, now: float) -> PermissionDeniedError:
+    """The server ends the stream: it refuses the oldest request without an answer. Another stream is opened at once."""
+    error = PermissionDeniedError()
+    assert schedule.keepalive.on_lost(error, now), "no member is at fault"
+    schedule.keepalive.on_open("m1", now)
+    return error
+
+
+def test_a_refused_lease_is_put_off_and_the_others_are_renewed_at_once() -> None:
+    schedule = Schedule()
+    leases = {lease_id: schedule.hold(lease_id=lease_id) for lease_id in (1, 2, 3, 4)}
+    assert schedule.ids(2.5) == [1, 2, 3, 4]
+    schedule.answer(2.6, lease_id=1)
+    error = refuse(schedule, 2.6)
+    assert schedule.ids(2.6) == [3], "one request, until an answer comes"
+    schedule.answer(2.7, lease_id=3)
+    assert schedule.ids(2.7) == [4]
+    schedule.answer(2.7, lease_id=4)
+    assert [len(listener.renewed) for _, listener in leases.values()] == [1, 0, 1, 1]
+    assert [listener.refusals for _, listener in leases.values()] == [[], [1], [], []]
+    assert [lease.refusal for lease, _ in leases.values()] == [None, error, None, None]
+
+
+def test_a_refused_lease_is_sent_again_ever_more_seldom_and_expires_with_the_refusal() -> None:
+    schedule = Schedule()
+    _, listener = schedule.hold(ttl=16)
+    assert schedule.ids(4.0) == [7]
+    error = refuse(schedule, 4.0)
+    for now in (5.0, 7.0, 11.0, 13.5, 14.75):
+        assert schedule.ids(now - 0.01) == []
+        assert schedule.ids(now) == [7]
+        error = refuse(schedule, now)
+    schedule.keepalive.on_time(16.0)
+    (lost,) = listener.lost
+    assert isinstance(lost, LeaseExpiredError)
+    assert lost.__cause__ is error
+    assert "permission denied" in lost.message
+    assert listener.refusals == [1, 2, 3, 4, 5, 6]
+    assert not schedule.keepalive._refused
+
+
+def test_a_refused_lease_is_sent_after_all_others() -> None:
+    schedule = Schedule()
+    schedule.hold(lease_id=1)
+    assert schedule.ids(2.5) == [1]
+    refuse(schedule, 2.5)
+    for lease_id in (2, 3, 4):
+        schedule.hold(ttl=12, now=0.75, lease_id=lease_id)
+    schedule.keepalive.on_time(4.0)
+    schedule.keepalive._window = WINDOW
+    assert schedule.ids(4.0) == [2, 3, 4, 1], "though the first one has the nearest deadline"
+
+
+def test_a_lease_that_is_renewed_again_brings_back_all_that_were_refused() -> None:
+    schedule = Schedule()
+    leases = [schedule.hold(ttl=60, lease_id=lease_id)[0] for lease_id in (1, 2, 3)]
+    assert schedule.ids(15.0) == [1, 2, 3]
+    refuse(schedule, 15.0)
+    assert schedule.ids(15.0) == [2]
+    refuse(schedule, 15.0)
+    assert schedule.ids(15.0) == [3]
+    refuse(schedule, 15.0)
+    assert schedule.ids(15.9) == []
+    assert schedule.ids(16.0) == [1]
+    schedule.answer(16.1, lease_id=1, ttl=60)
+    assert schedule.ids(16.1) == [2, 3]
+    schedule.answer(16.2, lease_id=2, ttl=60)
+    schedule.answer(16.2, lease_id=3, ttl=60)
+    assert [(lease.refusal, lease.refusals) for lease in leases] == [(None, 0)] * 3
+    assert not schedule.keepalive._refused
+
+
+@pytest.mark.parametrize("refused", [10, 1000])
+def test_many_refused_leases_cost_one_message_each_and_one_stream_a_second_afterwards(refused: int) -> None:
+    schedule = Schedule()
+    listeners = [schedule.hold(ttl=60, lease_id=lease_id)[1] for lease_id in range(1, 1001)]
+    schedule.keepalive.on_time(now := 20.0)
+    streams = messages = 0
+
+    def run() -> None:
+        nonlocal streams, messages
+        while asked := schedule.ids(now):
+            messages += len(asked)
+            for lease_id in asked:
+                if lease_id % (1000 // refused) == 0:
+                    streams += 1
+                    refuse(schedule, now)
+                    break
+                schedule.answer(now, lease_id=lease_id, ttl=60)
+
+    run()
+    assert streams == refused
+    assert sum(len(listener.renewed) for listener in listeners) == 1000 - refused
+    assert messages <= 1000 + refused * WINDOW // 2, "few were sent in vain"
+    if refused == 1000:
+        assert messages == 1000 + WINDOW - 1
+    streams = 0
+    while now < 30.0:
+        now = max(now, schedule.keepalive.due)
+        run()
+    assert streams <= 11
+
+
+def test_a_single_renewal_that_is_refused_fails_alone() -> None:
+    schedule = Schedule()
+    asked, other = Listener(), Listener()
+    schedule.keepalive.renew_once(8, asked, 0.0)
+    schedule.keepalive.renew_once(9, other, 0.1)
+    assert schedule.ids(0.2) == [8, 9]
+    error = refuse(schedule, 0.3)
+    assert asked.lost == [error]
+    assert schedule.ids(0.3) == [9]
+    schedule.answer(0.4, lease_id=9)
+    assert other.renewed == [10.3]
+
+
+def test_an_error_of_another_kind_lets_the_others_go_first() -> None:
+    """The server may mean one request or all of them: so the error counts against no lease."""
+    schedule = Schedule()
+    (lease, listener), _ = schedule.hold(lease_id=1), schedule.hold(lease_id=2)
+    assert schedule.ids(2.5) == [1, 2]
+    assert not schedule.keepalive.on_lost(UnknownServerError("a text that this client does not know"), 2.6)
+    schedule.keepalive.on_open("m2", 2.6)
+    assert schedule.ids(2.6) == [2]
+    schedule.answer(2.6, lease_id=2)
+    assert schedule.ids(2.6) == [1]
+    assert (lease.refusal, listener.refusals) == (None, [])
+    assert not schedule.keepalive.on_lost(NoLeaderError(), 2.7), "a member without a leader refuses all"
+    schedule.keepalive.on_open("m1", 2.8)
+    assert schedule.ids(2.8) == [1]
+    schedule.answer(2.9, lease_id=1)
+    assert lease.refusals == 0
+
+
+def test_the_refusal_of_a_lease_that_was_forgotten_puts_off_no_other() -> None:
+    schedule = Schedule()
+    lease, _ = schedule.hold()
+    assert schedule.ids(2.5) == [7]
+    schedule.keepalive.forget(lease)
+    again, listener = schedule.hold(now=2.6)
+    refuse(schedule, 2.7)
+    assert (again.refusal, listener.refusals, listener.lost) == (None, [], [])
+
+
+def test_a_refusal_of_the_stream_fails_single_renewals_and_held_leases_last_until_their_deadlines() -> None:
     schedule = Schedule()
     lease, listener = schedule.hold()
     asked = Listener()
@@ -186,13 +335,14 @@ def test_the_answer_of_an_earlier_stream_is_not_taken_for_one_of_this() -> None:
     assert listener.renewed == [], "no request was sent on this stream"
 
 
-def test_silence_is_given_up_after_a_quarter_of_the_ttl_then_after_half_of_what_is_left() -> None:
+def test_silent_streams_are_given_up_soon_and_then_with_more_patience() -> None:
     schedule = Schedule()
-    schedule.hold(ttl=8)
-    asked = [4.0]
-    assert schedule.ids(4.0) == [7]
-    for given_up, due in ((6.0, 6.0), (7.0, 7.0), (7.5, 7.5), (7.75, 7.75)):
-        assert schedule.keepalive.due == pytest.approx(due)
+    schedule.hold(ttl=8, now=-2.0)
+    assert schedule.ids(0.0) == [7]
+    schedule.answer(0.01, ttl=8)
+    assert schedule.ids(2.0) == [7]
+    for given_up in (2.5, 3.0, 3.5, 4.0, 4.5, 6.5, 7.625, 7.90625):
+        assert schedule.keepalive.due == pytest.approx(given_up)
         assert schedule.keepalive.on_time(given_up - 0.01) is None
         assert "no renewal was answered" in str(schedule.keepalive.on_time(given_up))
         assert schedule.keepalive.due > given_up, "reported once"
@@ -201,31 +351,28 @@ def test_silence_is_given_up_after_a_quarter_of_the_ttl_then_after_half_of_what_
         schedule.keepalive.on_lost(ConnectionLostError("silent"), given_up)
         schedule.keepalive.on_open("m2", given_up)
         assert schedule.ids(given_up) == [7]
-        asked.append(given_up)
-    schedule.answer(7.9, ttl=8)
-    assert schedule.keepalive.due == 11.75
-    schedule.ids(11.75)
-    schedule.keepalive.on_lost(ConnectionLostError("reset"), 11.8)
-    schedule.keepalive.on_open("m3", 13.0)
-    schedule.ids(13.0)
-    assert schedule.keepalive.due == 15.0, "patient again, also where half of what is left is less"
+    schedule.answer(7.95, ttl=8)
+    assert schedule.keepalive.due == 9.875
+    schedule.ids(9.875)
+    assert schedule.keepalive.due == 10.375, "a single late answer changes nothing"
 
 
 def test_a_stream_that_answers_others_is_not_silent() -> None:
     schedule = Schedule()
     for lease_id in range(1, 5):
         schedule.hold(ttl=4, lease_id=lease_id)
-    assert schedule.ids(2.0) == [1, 2, 3, 4]
+    assert schedule.ids(1.0) == [1, 2, 3, 4]
     for number, lease_id in enumerate((1, 2, 3), start=1):
-        schedule.answer(2.0 + 0.6 * number, lease_id=lease_id, ttl=40)
-    assert schedule.keepalive.due == pytest.approx(3.8 + 0.2), "the deadline of the last, not silence"
+        schedule.answer(1.0 + 0.2 * number, lease_id=lease_id, ttl=40)
+    assert schedule.keepalive.on_time(1.6) is None
+    assert schedule.keepalive.due == pytest.approx(1.85), "silent since the last answer"
 
 
 def test_patience_has_bounds() -> None:
     schedule = Schedule()
     schedule.hold(ttl=1000, lease_id=1)
-    schedule.ids(500.0)
-    assert schedule.keepalive.due == 507.0
+    schedule.ids(250.0)
+    assert schedule.keepalive.due == 257.0
     schedule = Schedule()
     schedule.keepalive.renew_once(9, Listener(), 3.0)
     assert schedule.ids(3.0) == [9]
@@ -249,8 +396,11 @@ def test_the_most_urgent_leases_are_renewed_first_and_not_all_at_once() -> None:
     first = schedule.ids(150.0)
     assert first == [999, *range(51, 50 + WINDOW)], "the single renewal, then the nearest deadlines"
     assert schedule.ids(150.0) == []
-    schedule.answer(150.1, lease_id=51, ttl=151)
-    assert schedule.ids(150.1) == [50 + WINDOW]
+    for lease_id in range(51, 50 + WINDOW // 2):
+        schedule.answer(150.1, lease_id=lease_id, ttl=151)
+    assert schedule.ids(150.1) == [], "it is filled up when half of it is answered"
+    schedule.answer(150.1, lease_id=999, ttl=151)
+    assert schedule.ids(150.1) == list(range(50 + WINDOW, 50 + WINDOW + WINDOW // 2))
 
 
 def test_a_missing_lease_is_not_renewed_until_it_is_restored() -> None:
@@ -342,12 +492,12 @@ def test_a_single_renewal_also_renews_the_held_lease() -> None:
     schedule = Schedule()
     lease, holder = schedule.hold()
     asker = Listener()
-    schedule.keepalive.renew_once(7, asker, 3.0)
-    assert schedule.ids(3.0) == [7]
-    schedule.answer(3.1)
-    assert asker.renewed == holder.renewed == [13.0]
+    schedule.keepalive.renew_once(7, asker, 2.0)
+    assert schedule.ids(2.0) == [7]
+    schedule.answer(2.1)
+    assert asker.renewed == holder.renewed == [12.0]
     assert lease.state is LeaseState.WAITING
-    assert schedule.keepalive.due == 8.0
+    assert schedule.keepalive.due == pytest.approx(4.5, abs=10 / 64)
 
 
 def test_two_requests_for_one_lease_are_answered_in_order() -> None:
@@ -415,12 +565,12 @@ def test_a_stall_is_reported_once() -> None:
     schedule = Schedule()
     for lease_id in range(10):
         schedule.hold(ttl=10, lease_id=lease_id)
-    schedule.keepalive.on_time(9.9)
+    schedule.keepalive.on_time(7.4)
     assert schedule.stalls == [], "4.9 s late is less than half the TTL"
     schedule = Schedule()
     for lease_id in range(10):
         schedule.hold(ttl=10, lease_id=lease_id)
-    schedule.keepalive.on_time(10.1)
+    schedule.keepalive.on_time(7.6)
     assert schedule.stalls == [pytest.approx(5.1)]
 
 
@@ -429,12 +579,12 @@ def test_a_stall_is_reported_once_even_if_answers_were_waiting() -> None:
     for lease_id in range(4):
         schedule.hold(ttl=10, lease_id=lease_id)
     schedule.hold(ttl=12, lease_id=9)
-    listeners = schedule.ids(5.0)
+    listeners = schedule.ids(2.5)
     assert len(listeners) == 4
     for lease_id in range(4):
-        schedule.answer(13.0, lease_id=lease_id, ttl=10)
-    assert schedule.stalls == [pytest.approx(5.5)], "silence would have been judged at 7.5"
-    schedule.keepalive.on_time(13.0)
+        schedule.answer(9.5, lease_id=lease_id, ttl=10)
+    assert schedule.stalls == [pytest.approx(6.375)], "silence would have been judged at 3.125"
+    schedule.keepalive.on_time(9.5)
     assert len(schedule.stalls) == 1
 
 
@@ -462,5 +612,5 @@ def test_forgotten_leases_leave_no_trace() -> None:
         schedule.keepalive.forget(schedule.hold(ttl=10**6)[0])
         schedule.keepalive.forget(schedule.keepalive.renew_once(8, Listener(), 0.0))
     assert len(schedule.keepalive._timers) + len(schedule.keepalive._ready) < 300
-    assert schedule.keepalive.due == 10**6 / 2
+    assert schedule.keepalive.due == 10**6 / 4
     assert kept.state is LeaseState.WAITING

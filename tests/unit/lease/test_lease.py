@@ -22,6 +22,7 @@ from etcd_aio.errors import (
     LeaseLostError,
     LeaseNotFoundError,
     NoSpaceError,
+    PermissionDeniedError,
     with_history,
 )
 from etcd_aio.lease.clock import LOOK_EVERY
@@ -89,7 +90,7 @@ async def test_observers_see_each_change_of_a_lease(members: FakeLeases) -> None
 
     async with lease(members):
         assert told() == [("granted", 10)]
-        await asyncio.sleep(6)
+        await asyncio.sleep(3)
         assert told() == [("renewed", 10)]
         assert members.seen.leases == []
     assert told() == [("ended", 10)]
@@ -623,7 +624,7 @@ async def test_a_given_id_that_exists_is_refused(members: FakeLeases) -> None:
 
 async def test_a_lease_may_be_renewed_and_revoked_within_its_block(members: FakeLeases) -> None:
     async with lease(members) as one:
-        await asyncio.sleep(4)
+        await asyncio.sleep(2)
         renewed = await one.keep_alive_once()
         assert renewed.ttl == 10
         assert one.remaining > 9.9
@@ -634,6 +635,17 @@ async def test_a_lease_may_be_renewed_and_revoked_within_its_block(members: Fake
         await asyncio.sleep(20)
     assert members.calls.count("Revoke") == 1
     assert members.calls.count("KeepAlive") == 1
+
+
+async def test_a_lease_tells_that_the_server_refuses_to_renew_it(members: FakeLeases) -> None:
+    async with lease(members) as refused, lease(members) as other:
+        members.forbidden.add(refused.id)
+        await asyncio.sleep(3)
+        assert isinstance(refused.renewal_error, PermissionDeniedError)
+        assert other.renewal_error is None
+        members.forbidden.clear()
+        await asyncio.sleep(3)
+        assert refused.renewal_error is None
 
 
 async def test_a_stalled_loop_cannot_hide_that_the_deadline_has_passed(members: FakeLeases) -> None:
@@ -691,8 +703,8 @@ async def test_a_lease_once_seen_as_lost_stays_lost(members: FakeLeases, mode: O
     one = lease(members, on_lost=mode)
     with pytest.raises(LeaseExpiredError):
         async with one:
-            await asyncio.sleep(4.9)  # a renewal is on its way, and its answer comes while the loop is busy
-            members.loop._jumping.now += 5.5
+            await asyncio.sleep(2.45)  # a renewal is on its way, and its answer comes while the loop is busy
+            members.loop._jumping.now += 8.0
             assert one.is_lost
             one._on_renewed(10, members.loop.time() + 10)  # as an answer does that is read in this very turn
             assert one.remaining == 0.0
