@@ -1,7 +1,8 @@
 """Leases: granting them, keeping them alive, revoking them.
 
 The calls are in `calls.py` and the `async with` block in `lease.py`; `keepalive_schedule.py` is the pure state machine
-of when to renew, and `keeper.py` runs its stream and background tasks, on the clock of `clock.py`.
+of when to renew, with the numbers of `patience.py`; `keeper.py` runs its stream and background tasks, on the clock of
+`clock.py`.
 """
 
 from etcd_aio.lease.calls import Leases as Leases

@@ -15,8 +15,8 @@ left. It must be all of them, since the most impatient request decides how long 
 
 Slow members. If the last two answers took long, the next may take twice as long as the quicker of them. So a cluster
 that is far away or busy is not left again and again, while a single late answer, as after an election, changes nothing,
-unless it is the first of all. Only answers count that were awaited alone: the others
-stand in a queue of this client's own.
+unless it is the first of all. Only answers count that were awaited alone: the others stand in a queue of this client's
+own.
 """
 
 from math import floor, inf
