@@ -85,6 +85,6 @@ def test_every_twin_of_the_library_can_be_shown_at_once() -> None:
     classes = (kind for kind in below(object) if kind.__name__.startswith("Mutable"))
     twins = [kind for kind in classes if str(kind.__module__).startswith("etcd_aio")]
     assert Client is not None  # whose modules make them
-    assert len(twins) > 5
+    assert len(twins) >= 3
     for twin in twins:
         assert repr(twin()).endswith("not constructed>")
