@@ -74,7 +74,7 @@ def herd() -> None:
 
     async def wait(self: Any, ahead: Any) -> None:
         async with self._store.watch(prefix=self.place.keys.before, filters=("no_put",), timeout=None) as watcher:
-            self.place.checked(await self._store.get(ahead.key, keys_only=True))
+            self.place.checked(await self._store.get(ahead.key))
             if self.place.state is State.WAITING:
                 await anext(watcher)
                 self.place.vanished()

@@ -186,6 +186,7 @@ async def test_a_watch_loses_nothing_through_cut_connections(shared_server: Etcd
         Client(shared_server.endpoint) as writer,
         Client(proxy.endpoint, engine="gateway") as client,
     ):
+        begin = (await writer.range(prefix, count_only=True)).revision  # other tests may have compacted what was before
         async with following(client, prefix) as followers:
             writes = Writes(writer, prefix, rate=200, seed=7)
             async with writes.going_on(), asyncio.timeout(PATIENCE * 4):
@@ -200,7 +201,7 @@ async def test_a_watch_loses_nothing_through_cut_connections(shared_server: Etcd
                             while reconnects(followers) == before:  # noqa: ASYNC110 - streams have no event for it
                                 await asyncio.sleep(0.02)
             end = await writes.finish()
-            history = await read_history(shared_server.endpoint, prefix, end)
+            history = await read_history(shared_server.endpoint, prefix, end, begin=begin)
             await caught_up(followers, history)
         writes.check(history)
         for follower in followers:

@@ -318,11 +318,11 @@ async def caught_up(followers: Sequence[Follower], history: list[Change]) -> Non
                 await asyncio.sleep(0.01)
 
 
-async def read_history(endpoint: str, prefix: str, end: int, **options: Any) -> list[Change]:
-    """Every change up to a revision, read of one member in one go, and checked by ranges at some old revisions."""
+async def read_history(endpoint: str, prefix: str, end: int, *, begin: int = 1, **options: Any) -> list[Change]:
+    """Every change between two revisions, read of one member in one go, and checked by ranges at old revisions."""
     history: list[Change] = []
     async with Client(endpoint, timeout=PATIENCE, **options) as client:
-        async with client.watch(prefix=prefix, start_revision=1, max_pending=2**30) as watcher:
+        async with client.watch(prefix=prefix, start_revision=begin, max_pending=2**30) as watcher:
             async with asyncio.timeout(PATIENCE):
                 async for event in watcher:
                     history.append(change(event))
