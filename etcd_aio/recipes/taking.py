@@ -134,6 +134,7 @@ class Taker:
         self._failures = 0  # claims that were refused, one after the other
         self._task: asyncio.Task[None] | None = None
         self._is_claiming = False
+        self._is_watching = False  # the events tell what others take
 
     async def take(self, timeout: float | None) -> Item:
         """Wait for an item, and take it."""
@@ -275,9 +276,9 @@ class Taker:
         picked = self._candidates.pick(min(self._wanted(), MOST_AT_A_TIME), self._spread.window, random.random)
         for one in picked:
             self._candidates.remove(one.key)
-        self._is_claiming = True
+        self._is_claiming, self._is_watching = True, is_watching
         try:
-            taken = await self._take(picked, is_watching=is_watching)
+            taken = await self._take(picked)
         except (ItemInDoubtError, OutcomeUnknownError) as error:
             self._left.append(error)
             self._hand_out()
@@ -307,7 +308,7 @@ class Taker:
         """Whether a claim that comes too late is answered by a new list: not where replies are computed anew."""
         return len(picked) == 1 and not self._is_exact
 
-    async def _take(self, picked: Sequence[Candidate], *, is_watching: bool) -> list[Item]:
+    async def _take(self, picked: Sequence[Candidate]) -> list[Item]:
         """Delete the items that are still there, and return them.
 
         Raises:
@@ -319,7 +320,7 @@ class Taker:
             for one in picked
         ]
         whole = parts[0] if len(parts) == 1 else op.txn(then=parts)
-        if self._lists(picked) and not is_watching:
+        if self._lists(picked) and not self._is_watching:
             look = op.range(self._keys.key, range_end=self._keys.range_end, limit=self._limit(), keys_only=True)
             whole = op.txn(when=whole.when, then=whole.then, otherwise=[look])
         try:

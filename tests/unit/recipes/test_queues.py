@@ -580,8 +580,8 @@ async def test_a_put_that_is_repeated_is_caught(monkeypatch: pytest.MonkeyPatch)
 async def test_a_take_without_its_condition_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
     original = taking.Taker._take
 
-    async def careless(self: Any, picked: Any, *, is_watching: bool) -> Any:
-        found = await original(self, picked, is_watching=is_watching)
+    async def careless(self: Any, picked: Any) -> Any:
+        found = await original(self, picked)
         missing = {one.key for one in picked} - {item.key for item in found}
         return [*found, *(Item(key, b"", 0) for key in missing)]
 

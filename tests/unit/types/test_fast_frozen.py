@@ -76,6 +76,7 @@ def test_a_twin_that_is_not_complete_can_be_shown() -> None:
 
 
 def below(kind: type) -> Iterator[type]:
+    each: type
     for each in type.__subclasses__(kind):
         yield each
         yield from below(each)
