@@ -507,8 +507,9 @@ async def test_a_lease_that_may_not_be_renewed_takes_no_other_along() -> None:
         async with AsyncExitStack() as stack:
             for lease in stays[:3]:
                 await stack.enter_async_context(lease)
+            refused = client.lease(4, on_lost="signal")
             with pytest.raises(LeaseExpiredError) as caught:  # noqa: PT012 - the block is what is tested
-                async with client.lease(4, on_lost="signal") as refused:
+                async with refused:
                     for lease in stays[3:]:
                         await stack.enter_async_context(lease)
                     await root.put("secret", "", lease=refused)

@@ -219,6 +219,7 @@ async def test_a_key_that_is_put_without_its_lease_is_a_contenders_no_more(
         async with _locks(client, name)[kind]():
             order.append("next")
 
+    waiting, fenced, key = None, None, b""
     with pytest.raises(EtcdError, match=r"its key is gone: it was put by another client"):
         async with _locks(other, name)[kind]() as held:
             waiting = asyncio.create_task(wait())
@@ -230,6 +231,8 @@ async def test_a_key_that_is_put_without_its_lease_is_a_contenders_no_more(
                 await asyncio.sleep(PATIENCE)
             finally:
                 order.append("told")
+    assert waiting is not None
+    assert fenced is not None
     async with asyncio.timeout(PATIENCE):
         await waiting
     assert sorted(order) == ["next", "told"]

@@ -171,7 +171,7 @@ def member_for_ever() -> None:
 def epoch_too_old() -> None:
     """Give an assignment the epoch of the one before it."""
     replaced = HashRing.replaced
-    swap(HashRing, "replaced", lambda self, names, epoch: replaced(self, names, self.epoch or epoch))
+    swap(HashRing, "replaced", lambda self, names, epoch, known=None: replaced(self, names, self.epoch or epoch, known))
 
 
 def every_start_is_own() -> None:
