@@ -227,9 +227,9 @@ def take_forgotten() -> None:
     """Take an item whose deletion was not answered for one that another process has."""
     take = Taker._take
 
-    async def forget(self: Any, picked: Any) -> Any:
+    async def forget(self: Any, picked: Any, *, is_watching: bool) -> Any:
         try:
-            return await take(self, picked)
+            return await take(self, picked, is_watching=is_watching)
         except ItemInDoubtError:
             return []
 
