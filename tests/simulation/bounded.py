@@ -13,7 +13,7 @@ from etcd_aio.fake.time import VirtualTimeLoop
 MOST_TURNS: Final = 50_000
 """Turns of the loop in a virtual second; a busy run has some hundred."""
 
-MOST_CPU: Final = 120.0
+MOST_CPU = 120.0
 """Seconds of the processor for a run, for one that never gives the loop a turn; most take less than one."""
 
 
@@ -51,8 +51,9 @@ class BoundedLoop(VirtualTimeLoop):
 
 
 @contextmanager
-def bounded_cpu(seconds: float = MOST_CPU) -> Iterator[None]:
-    """Raise `Spinning` in a block that takes more seconds of the processor; where there are such timers."""
+def bounded_cpu() -> Iterator[None]:
+    """Raise `Spinning` in a block that takes more than `MOST_CPU`, where there are such timers."""
+    seconds = MOST_CPU
     if not hasattr(signal, "setitimer") or threading.current_thread() is not threading.main_thread():
         yield
         return

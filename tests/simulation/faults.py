@@ -95,15 +95,17 @@ async def cut_off_client(world: World, chance: Random) -> None:
 
 
 async def outlast_leases(world: World, chance: Random) -> None:
-    """Cut a client off for longer than its leases last, at once or when its renewals have become slow."""
-    network = _network(world, chance)
+    """Cut clients off for longer than their leases last, at once or when their renewals have become slow."""
+    networks = chance.sample(world.networks, chance.randint(1, len(world.networks)))
     if chance.random() < 0.5:
-        for link in network.links:
+        for link in (link for network in networks for link in network.links):
             link.latency = chance.choice((0.1, 0.2))
         await asyncio.sleep(chance.uniform(0.5, 1.0) * world.plan.ttl)
-    network.black_hole()
+    for network in networks:
+        network.black_hole()
     await asyncio.sleep(chance.uniform(1.0, 2.5) * world.plan.ttl)
-    world.heal(network)
+    for network in networks:
+        world.heal(network)
 
 
 async def slow_client(world: World, chance: Random) -> None:

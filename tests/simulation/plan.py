@@ -21,6 +21,7 @@ _VERSIONS: Final = ("3.4", "3.5", "3.6", "3.7")
 _FIRST: Final = 1.0  # seconds until the first fault
 _BUSY: Final = 0.2  # seconds of rest; as much happens in a short run as in a long one with more rest
 _EVERY: Final = 2.5  # seconds from one fault to the next, on average
+_QUIET: Final = 0.1  # the part of the runs that have no faults
 _DRIFT: Final = 0.05  # half of the margin of a lock
 
 
@@ -134,5 +135,5 @@ def draw(seed: int, faults: Collection[str], parts: Collection[str] = PARTS) -> 
         divides=way.random() < 0.5,
         spread=way.random() < 0.5,
         drift=way.choice((0.0, 0.0, _DRIFT)),
-        faults=tuple(planned),
+        faults=() if way.random() < _QUIET else tuple(planned),
     )

@@ -207,7 +207,7 @@ def one_permit_too_many() -> None:
         kvs = list(found)
         verdict = rule(kvs, key, revision, request)
         before = sum(permits.parse(kv, request) for kv in kvs if kv.create_revision < revision)
-        is_held = verdict.is_there and 2 < before and before + request.permits <= request.limit + 1
+        is_held = verdict.is_there and before > 2 and before + request.permits <= request.limit + 1
         return replace(verdict, is_held=verdict.is_held or is_held)
 
     swap(semaphore, "judge", careless)

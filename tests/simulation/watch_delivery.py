@@ -37,9 +37,7 @@ class WatchDelivery(Session):
         chance: of the parts.
     """
 
-    def __init__(
-        self, inner: Session, lag: float, chance: Random, *, divides: bool, has_early_marks: bool
-    ) -> None:
+    def __init__(self, inner: Session, lag: float, chance: Random, *, divides: bool, has_early_marks: bool) -> None:
         super().__init__()
         self._inner = inner
         self._lag = max(lag, _OVERTAKEN) if has_early_marks else lag

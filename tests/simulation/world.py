@@ -24,7 +24,6 @@ from tests.simulation.plan import Plan
 from tests.simulation.trace import Trace
 from tests.simulation.watch_delivery import RELEASES, WatchDelivery
 
-
 Believer: TypeAlias = Callable[[int], Iterable[str]]
 
 _MOMENT: Final = 0.001  # seconds, in which a task ends that is cancelled
