@@ -1,12 +1,15 @@
 """Leases that end as early as etcd may end them: at the very instant, and by clocks that run a little faster."""
 
-from collections.abc import Callable
 from heapq import heappop
 from math import inf
+from typing import TYPE_CHECKING
 
 from etcd_aio.fake.cluster import Cluster
 from etcd_aio.fake.leases import Lease, LeaseTable
 from etcd_aio.fake.txns import Writer
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 
 class EarlyLeases(LeaseTable):

@@ -87,10 +87,11 @@ class Plan:
 
     def __str__(self) -> str:
         version = RELEASES[self.version] if self.has_early_marks else self.version
+        drift = f" less {self.drift:.0%}" if self.drift else ""
+        way = f"lag {self.lag} s{', in parts' if self.divides else ''}{', spread' if self.spread else ''}"
         head = (
-            f"etcd {version}, {self.members} members, latency {self.latency} s, {self.clients} clients, TTL"
-            f" {self.ttl} s{f' less {self.drift:.0%}' if self.drift else ''}, rest {self.rest} s, late {self.late}, long {self.long}, lag {self.lag} s"
-            f"{', in parts' if self.divides else ''}{', spread' if self.spread else ''},"
+            f"etcd {version}, {self.members} members, latency {self.latency} s, {way}, {self.clients} clients,"
+            f" TTL {self.ttl} s{drift}, rest {self.rest} s, late {self.late}, long {self.long},"
             f" {self.seconds:.1f} s of {', '.join(self.parts)}"
         )
         return "\n".join([head, *map(str, self.faults)])

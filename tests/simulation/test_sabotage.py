@@ -58,7 +58,7 @@ CASES = {
     "renewed-too-late": Case("leases", "", "a lease was lost without a reason"),
     "lost-a-second-late": Case("lock", "outlast-leases", OUTLIVED, is_quick=True),
     "foreign-slot-not-applied": Case("counter", EVERY, "counted wrongly"),
-    "one-permit-too-many": Case("semaphore", "", "too many permits", is_quick=True),
+    "one-permit-too-many": Case("semaphore", "", "entered before its turn", is_quick=True),
     "ended-calls-counted": Case("combined-counter", EVERY, "counted wrongly"),
     "counter-without-guard": Case("combined-counter", "", "counted wrongly"),
     "block-guessed": Case("ids", "lose-answers", "an id given twice"),

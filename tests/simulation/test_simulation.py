@@ -98,7 +98,7 @@ def test_a_failing_run_is_shrunk_to_the_faults_that_it_takes(monkeypatch: pytest
 
 def test_a_run_that_spins_is_ended_and_told(monkeypatch: pytest.MonkeyPatch) -> None:
     async def spin(self: Reads) -> None:
-        while True:
+        while True:  # noqa: ASYNC110 - it spins
             await asyncio.sleep(0)
 
     monkeypatch.setattr(Reads, "run", spin)
