@@ -229,7 +229,8 @@ class WatchState:
             self.known.note(events)
         revision = self.seen = events[-1].kv.mod_revision
         self.resume_revision = max(self.resume_revision, revision + 1)
-        self._push(WatchBatch(events, max(revision, self.next_revision - 1)), encoded_size)
+        # Not what an early notification covers: a new watch from behind it would miss what is still to come.
+        self._push(WatchBatch(events, self.resume_revision - 1), encoded_size)
 
     def add_resync(self, events: tuple[Event, ...], revision: int) -> None:
         """Hand over the events that replace a compacted history up to a revision."""

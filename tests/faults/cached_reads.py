@@ -19,6 +19,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AsyncExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
+from itertools import accumulate
 
 from etcd_aio import Client, EtcdError, KeyValue, WatchBatch, op
 from etcd_aio.cache import Cache
@@ -34,6 +35,7 @@ KEYS = tuple(f"{PREFIX}{number}" for number in range(8))
 _PATIENCE = 120.0
 _TIMEOUT = 20.0  # of one operation, over a failover on a busy machine
 _EVENT_DELAY = 0.02
+_EPSILON = 1e-6  # seconds, by which two clocks may be read apart
 
 
 def mod_revision(kv: KeyValue | None) -> int | None:
@@ -67,7 +69,7 @@ class Run:
     clock: Callable[[], float] = time.monotonic
     rest: float = 1.0
     operations: list[Write | Read] = field(default_factory=list)
-    looks: list[tuple[int, dict[bytes, int]]] = field(default_factory=list)
+    looks: list[tuple[float, int, dict[bytes, int]]] = field(default_factory=list)
     history: dict[bytes, list[tuple[int, bool]]] = field(default_factory=dict)
     recorded: int = 0
     errors: Counter[str] = field(default_factory=Counter)
@@ -129,14 +131,29 @@ class Run:
                 # Not in the step of the turn in which the others of this probe run too.
                 await asyncio.sleep(self.rest * self.random.random() * 0.01)
 
+    async def read_what_was_written(self, client: Client, caches: Sequence[Cache[KeyValue]]) -> None:
+        """Put a key, and as soon as that is answered, read it from another client's cache."""
+        while not self.is_over:
+            key, called = self.random.choice(KEYS), self.clock()
+            with self.counted("write, to be read"):
+                revision = (await client.put(key, "", timeout=_TIMEOUT)).revision
+                called_again = self.clock()
+                self.operations.append(Write(called, called_again, revision))
+                kv = await self.random.choice(caches).read(key, timeout=_TIMEOUT)
+                self.operations.append(
+                    Read(called_again, self.clock(), {key.encode(): mod_revision(kv)}, "cached read")
+                )
+            await asyncio.sleep(self.rest * self.random.random() * 0.005)
+
     async def look(self, cache: Cache[KeyValue]) -> None:
-        """Look at the content at random instants."""
+        """Look at the content, and at its age, at random instants."""
         last = 0
         while not self.is_over:
             if cache.revision < last:
                 self.violations.append(f"the revision of a cache went back from {last} to {cache.revision}")
             last = cache.revision
-            self.looks.append((last, {key: kv.mod_revision for key, kv in cache.range().items()}))
+            since = self.clock() - cache.age
+            self.looks.append((since, last, {key: kv.mod_revision for key, kv in cache.range().items()}))
             await asyncio.sleep(self.rest * self.random.random() * 0.1)
 
     @contextmanager
@@ -162,7 +179,12 @@ class Run:
     def judge(self) -> None:
         """Find what no order explains, and what the caches never should have held."""
         self.violations += judge(self.operations, self.history)
-        for revision, content in self.looks:
+        finished = sorted((one.returned, one.revision) for one in self.operations if isinstance(one, Write))
+        newest = list(accumulate((revision for _, revision in finished), max))
+        for since, revision, content in self.looks:
+            before = bisect_right(finished, (since - _EPSILON, 0))
+            if before and newest[before - 1] > revision:
+                self.violations.append(f"a cache at {revision} lacked {newest[before - 1]}, and was too young for that")
             for key in map(str.encode, KEYS):
                 changes = self.history.get(key, [])
                 at = bisect_right(changes, (revision, True)) - 1
@@ -252,6 +274,7 @@ async def use(run: Run, clients: Sequence[Client], readers: int) -> None:
                 for _ in range(2):
                     group.create_task(run.write(client))
                     group.create_task(run.read_directly(client))
+                group.create_task(run.read_what_was_written(client, caches))
                 for _ in range(readers):
                     group.create_task(run.read_cached(cache))
                 group.create_task(run.look(cache))

@@ -67,6 +67,7 @@ class Worker:
         patience: seconds within which all of those who wait hold in turn, some for longer than a lease lasts.
         long: the part of their claims that last longer than a lease without renewals.
         rest: seconds between two claims of a task, at most.
+        slot_ttl: seconds for which the slots of exactly-once writes outlive an outage.
         clock: of the times in the log, which all processes share.
         log: where they log.
     """
@@ -81,11 +82,13 @@ class Worker:
         patience: float,
         long: float,
         rest: float = _REST,
+        slot_ttl: int = 300,
         clock: Callable[[], float] = time.monotonic,
         log: Callable[..., None],
     ) -> None:
         self._patience, self._long, self._rest, self._clock = patience, long, rest, clock
         self._client, self._name, self._ttl, self._log = client, name, ttl, log
+        self._slot_ttl = slot_ttl
         self._random = random.Random(f"{seed} {name}")
         self._claims = itertools.count()
         self._is_stopping = False
@@ -179,7 +182,7 @@ class Worker:
     async def _count(self, name: str) -> None:
         """Increment a counter exactly once each."""
         key = f"{ROOT}{COUNTER}/{name}"
-        async with self._client.exactly_once() as once:
+        async with self._client.exactly_once(ttl=self._slot_ttl) as once:
             while not self._is_stopping:
                 operation = f"{self._name}-{next(self._claims)}"
                 async with self._survived(f"count {name}"):

@@ -35,6 +35,7 @@ class Process:
         self.said: dict[str, asyncio.Event] = {word: asyncio.Event() for word in ("done", LAST, "quiet")}
         self.ended = inf
         self._world = world
+        self._believed: dict[str, tuple[int, str]] = {}  # the lease of each claim, and what it is about
         self._parts = parts
         self._network = world.network()
         self._orders = {order: asyncio.Event() for order in ("stop", "end")}
@@ -57,10 +58,21 @@ class Process:
             return
         line = json.dumps(words)
         self._world.trace.add(f"{self.name} {line}")
+        match words:
+            case ["began", claim, _, _, key, *_]:
+                self._believed[str(claim)] = int(str(key).rpartition("/")[2], 16), str(key)
+            case ["ended", claim, _]:
+                self._believed.pop(str(claim), None)
         self.lines.append(line)
         for word, event in self.said.items():
             if f'"{word}"' in line:
                 event.set()
+
+    def done_in_the_name_of(self, lease: int) -> list[str]:
+        """What it does in the name of a lease."""
+        if self.ended < inf:
+            return []
+        return [f"{claim} has {key}" for claim, (own, key) in self._believed.items() if own == lease]
 
     async def _run(self) -> None:
         plan = self._world.plan
@@ -78,6 +90,7 @@ class Process:
                 patience=PATIENCE,
                 long=plan.long,
                 rest=plan.rest,
+                slot_ttl=plan.ttl,
                 clock=asyncio.get_running_loop().time,
                 log=self._log,
             )
@@ -100,6 +113,7 @@ class Contention:
         self._processes = [self._new() for _ in range(world.plan.clients)]
         self._left: list[str] = []
         world.killable.append(self)
+        world.believers.append(lambda lease: [t for one in self._processes for t in one.done_in_the_name_of(lease)])
 
     def _new(self) -> Process:
         return Process(self._world, f"w{next(self._numbers)}", self._parts)

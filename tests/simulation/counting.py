@@ -50,7 +50,7 @@ class Counting(Crowd):
         if process.random.random() < 0.5:
             await self._count(process, Counter(process.client, _NAME, timeout=2.0))
         else:
-            async with process.client.exactly_once(prefix="i/recipes/once/") as once:
+            async with process.client.exactly_once(prefix="i/recipes/once/", ttl=self.world.plan.ttl) as once:
                 await self._count(process, Counter(process.client, _NAME, writer=once, timeout=2.0))
 
     async def _count(self, process: Process, counter: Counter) -> None:

@@ -95,11 +95,17 @@ async def cut_off_client(world: World, chance: Random) -> None:
 
 
 async def outlast_leases(world: World, chance: Random) -> None:
-    """Cut a client off for longer than its leases last."""
-    network = _network(world, chance)
-    network.black_hole()
+    """Cut clients off for longer than their leases last, at once or when their renewals have become slow."""
+    networks = chance.sample(world.networks, chance.randint(1, len(world.networks)))
+    if chance.random() < 0.5:
+        for link in (link for network in networks for link in network.links):
+            link.latency = chance.choice((0.1, 0.2))
+        await asyncio.sleep(chance.uniform(0.5, 1.0) * world.plan.ttl)
+    for network in networks:
+        network.black_hole()
     await asyncio.sleep(chance.uniform(1.0, 2.5) * world.plan.ttl)
-    network.heal()
+    for network in networks:
+        world.heal(network)
 
 
 async def slow_client(world: World, chance: Random) -> None:
@@ -108,8 +114,7 @@ async def slow_client(world: World, chance: Random) -> None:
     for link in network.links:
         link.latency = chance.choice((0.0, 0.02, 0.1, 0.5))
     await asyncio.sleep(chance.uniform(0.5, _LONGEST))
-    for link in network.links:
-        link.latency = world.plan.latency
+    world.quicken(network)
 
 
 async def lose_answers(world: World, chance: Random) -> None:

@@ -70,8 +70,10 @@ class Groups(Crowd):
         if not process.is_alive:
             return
         lease = membership._lease
-        # Without latency a lease ends here and there at the same instant, in any order.
-        is_tie = lease is not None and lease.remaining <= _TIE
+        # Without latency a lease ends here and there at the same instant, in any order; and members have no margin for
+        # clocks that differ.
+        plan = self.world.plan
+        is_tie = lease is not None and lease.remaining <= _TIE + plan.drift * plan.ttl
         if membership.is_member and not is_tie and membership.key not in self.world.fake.keys(_PREFIX):
             self.blame("a member without a key", f"{process.name} at revision {self.world.fake.revision}")
         assignment = ring.assignment

@@ -5,22 +5,24 @@ from dataclasses import dataclass, replace
 from random import Random
 from typing import Final
 
-from tests.simulation.early_marks import RELEASES
+from tests.simulation.watch_delivery import RELEASES
 
 CONTENDED: Final = ("lock", "rwlock", "semaphore", "election", "counter")
 """What clients may contend for, or count exactly once."""
 
 PARTS: Final = (
     *CONTENDED,
-    *("watch", "reads"),
+    *("watch", "reads", "leases"),
     *("combined-counter", "ids", "stm", "barriers", "group", "schedule", "queue", "priority-queue", "work-queue"),
 )
-"""What clients may do: contend for something, write and watch, read with and without a cache, or use a recipe."""
+"""What clients may do: contend, write and watch, read with and without a cache, keep leases, or use a recipe."""
 
 _VERSIONS: Final = ("3.4", "3.5", "3.6", "3.7")
 _FIRST: Final = 1.0  # seconds until the first fault
 _BUSY: Final = 0.2  # seconds of rest; as much happens in a short run as in a long one with more rest
 _EVERY: Final = 2.5  # seconds from one fault to the next, on average
+_QUIET: Final = 0.1  # the part of the runs that have no faults
+_DRIFT: Final = 0.05  # half of the margin of a lock
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +60,10 @@ class Plan:
         late: the part of the mutations of contenders that are applied late, or without an answer.
         long: the part of their claims that last longer than a lease without renewals.
         has_early_marks: reports of progress overtake events, as in old releases of the version.
+        lag: seconds by which the events of watches are late.
+        divides: messages of watches come in parts.
+        spread: whether some ways are much shorter or longer than the average.
+        drift: the part of its TTL by which a lease ends early, as if the clocks of the members ran faster.
         faults: the faults, by time.
     """
 
@@ -73,13 +79,19 @@ class Plan:
     late: float
     long: float
     has_early_marks: bool
+    lag: float
+    divides: bool
+    spread: bool
+    drift: float
     faults: tuple[PlannedFault, ...]
 
     def __str__(self) -> str:
         version = RELEASES[self.version] if self.has_early_marks else self.version
+        drift = f" less {self.drift:.0%}" if self.drift else ""
+        way = f"lag {self.lag} s{', in parts' if self.divides else ''}{', spread' if self.spread else ''}"
         head = (
-            f"etcd {version}, {self.members} members, latency {self.latency} s, {self.clients} clients, TTL"
-            f" {self.ttl} s, rest {self.rest} s, late {self.late}, long {self.long},"
+            f"etcd {version}, {self.members} members, latency {self.latency} s, {way}, {self.clients} clients,"
+            f" TTL {self.ttl} s{drift}, rest {self.rest} s, late {self.late}, long {self.long},"
             f" {self.seconds:.1f} s of {', '.join(self.parts)}"
         )
         return "\n".join([head, *map(str, self.faults)])
@@ -106,6 +118,7 @@ def draw(seed: int, faults: Collection[str], parts: Collection[str] = PARTS) -> 
         planned.append(PlannedFault(at, chance.choice(kinds), chance.getrandbits(32)))
         at += chance.expovariate(1 / _EVERY)
     members, version = chance.choice((1, 3, 3)), chance.choice(_VERSIONS)
+    way = Random(f"way {seed}")
     return Plan(
         seed=seed,
         version=version,
@@ -119,5 +132,9 @@ def draw(seed: int, faults: Collection[str], parts: Collection[str] = PARTS) -> 
         late=chance.choice((0.0, 0.05, 0.3)),
         long=chance.choice((0.0, 0.05, 0.3)),
         has_early_marks=version in RELEASES and chance.random() < 0.5,
-        faults=tuple(planned),
+        lag=way.choice((0.0, 0.0, 0.05, 0.3)),
+        divides=way.random() < 0.5,
+        spread=way.random() < 0.5,
+        drift=way.choice((0.0, 0.0, _DRIFT)),
+        faults=() if way.random() < _QUIET else tuple(planned),
     )

@@ -9,7 +9,7 @@ from tests.faults.ownership import Violation
 from tests.simulation.world import World
 
 _READERS: Final = 2  # tasks that read each cache
-_REST: Final = 400.0  # by how much longer than on real servers the pauses are
+_REST: Final = 150.0  # by how much longer than on real servers the pauses are
 
 
 @dataclass(slots=True)

@@ -35,15 +35,16 @@ def prepare(sabotaged: str = "") -> None:
         sabotage.ALL[sabotaged]()
 
 
-def run_seed(seed: int, faults: Collection[str], parts: Collection[str]) -> Outcome:
-    """Run one seed."""
-    return simulate(draw(seed, faults, parts))
+def run_seed(seed: int, faults: Collection[str], parts: Collection[str]) -> tuple[Outcome, float]:
+    """Run one seed. Returns also the seconds of the processor that it has taken."""
+    began = time.process_time()
+    return simulate(draw(seed, faults, parts)), time.process_time() - began
 
 
 def outcomes(
     seeds: Iterable[int], faults: Collection[str], parts: Collection[str], jobs: int, sabotaged: str
-) -> Iterator[Outcome]:
-    """Run all seeds, some at a time, in processes of their own; they come as they end."""
+) -> Iterator[tuple[Outcome, float]]:
+    """Run all seeds, some at a time, in processes of their own; they come as they end, as from `run_seed`."""
     work = partial(run_seed, faults=faults, parts=parts)
     left = iter(seeds)
     with ProcessPoolExecutor(jobs, initializer=prepare, initargs=(sabotaged,), max_tasks_per_child=None) as pool:
@@ -111,20 +112,21 @@ def main(arguments: Sequence[str] | None = None) -> int:
     seeds = (seed for seed in given.seeds if time.monotonic() < began + 60 * given.minutes)
     failed: list[Outcome] = []
     runs = calls = 0
-    seconds = 0.0
+    seconds = busy = 0.0
     counts: Counter[str] = Counter()
-    for outcome in outcomes(seeds, faults, parts, given.jobs, given.sabotage):
+    for outcome, cpu in outcomes(seeds, faults, parts, given.jobs, given.sabotage):
+        busy += cpu
         runs, calls, seconds = runs + 1, calls + outcome.calls, seconds + outcome.seconds
         counts.update(outcome.faults)
         if outcome.violations:
             failed.append(outcome)
             show(outcome)
             if given.sabotage:
-                print(f"{given.sabotage} is caught by seed {outcome.plan.seed}, after {runs} runs")
+                print(f"{given.sabotage} is caught by seed {outcome.plan.seed}, after {runs} runs and {busy:.0f} CPU s")
                 break
     took = time.monotonic() - began
     print(f"{runs} seeds, {seconds / 3600:.2f} simulated hours, {calls} calls, {counts.total()} faults in {took:.0f} s")
-    print(f"{runs / took:.1f} seeds a second; {len(failed)} of them broke a rule")
+    print(f"{runs / took:.1f} seeds a second, {runs / busy:.1f} a CPU second; {len(failed)} of them broke a rule")
     if not given.no_shrink and not given.sabotage:
         prepare()
         for outcome in failed[:_MOST_SHRUNK]:

@@ -36,6 +36,7 @@ from etcd_aio.watch.state import WatchState
 from tests.faults import sabotage
 from tests.faults.cached_reads import trust_early_marks
 from tests.faults.sabotage import swap
+from tests.simulation import sabotage_streams
 
 
 def put_repeated() -> None:
@@ -227,9 +228,9 @@ def take_forgotten() -> None:
     """Take an item whose deletion was not answered for one that another process has."""
     take = Taker._take
 
-    async def forget(self: Any, picked: Any) -> Any:
+    async def forget(self: Any, picked: Any, *, is_watching: bool) -> Any:
         try:
-            return await take(self, picked)
+            return await take(self, picked, is_watching=is_watching)
         except ItemInDoubtError:
             return []
 
@@ -269,6 +270,7 @@ def late_claim_kept() -> None:
 
 ALL: Final[Mapping[str, Callable[[], None]]] = {
     **sabotage.ALL,
+    **sabotage_streams.ALL,
     **{
         function.__name__.replace("_", "-"): function
         for function in (

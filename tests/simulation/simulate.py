@@ -7,15 +7,16 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, Protocol
 
-from etcd_aio.fake.time import VirtualTimeLoop
 from tests.faults.ownership import Violation
 from tests.faults.store import IncompleteError
 from tests.simulation.barriers import Barriers
+from tests.simulation.bounded import BoundedLoop, Spinning, bounded_cpu
 from tests.simulation.contention import Contention
 from tests.simulation.counting import Counting, Ids
 from tests.simulation.faults import play
 from tests.simulation.groups import Groups
 from tests.simulation.jobs import Jobs
+from tests.simulation.leases import Leases
 from tests.simulation.plan import CONTENDED, Plan
 from tests.simulation.queues import PriorityQueues, Queues
 from tests.simulation.reads import Reads
@@ -86,8 +87,10 @@ def simulate(plan: Plan, *, keeps_lines: bool = False) -> Outcome:
     trace = Trace(keeps=keeps_lines)
     gc.disable()  # the collector's turn depends on what else is in memory
     try:
-        with seeded(plan.seed), asyncio.Runner(loop_factory=VirtualTimeLoop) as runner:
+        with bounded_cpu(), seeded(plan.seed), asyncio.Runner(loop_factory=BoundedLoop) as runner:
             return runner.run(_live(plan, trace))
+    except Spinning as spinning:
+        return Outcome(plan, trace.digest, trace.lines, [Violation("spins", f"{spinning}")], 0.0, 0, 0, 0, {})
     finally:
         gc.enable()
 
@@ -119,6 +122,7 @@ async def _live(plan: Plan, trace: Trace) -> Outcome:
             if isinstance(error, Exception):
                 violations.append(Violation("unexpected error", f"{type(error).__name__}: {error}"[:500]))
     world.history.collect()
+    violations += world.violations
     shown = 0
     for load in loads:
         try:
@@ -152,5 +156,7 @@ def _loads(world: World) -> list[_Load]:
         loads.append(Watching(world))
     if "reads" in parts:
         loads.append(Reads(world))
+    if "leases" in parts:
+        loads.append(Leases(world))
     loads += [recipe(world) for part, recipe in _RECIPES.items() if part in parts]
     return loads

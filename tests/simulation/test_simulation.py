@@ -1,48 +1,25 @@
-"""Simulations in short: no rule is broken, equal seeds give equal runs, and defects are caught, replayed and shrunk."""
+"""Simulations in short: no rule is broken, equal seeds give equal runs, and failures are ended, replayed and shrunk."""
 
+import asyncio
 import logging
-import os
-import subprocess
-import sys
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from tests.simulation import run, sabotage
+from tests.simulation import bounded, run, sabotage
+from tests.simulation.bounded import BoundedLoop
 from tests.simulation.faults import FAULTS
-from tests.simulation.plan import PARTS, draw
+from tests.simulation.plan import PARTS, Plan, draw
+from tests.simulation.reads import Reads
 from tests.simulation.shrink import shrink
 from tests.simulation.simulate import simulate
+from tests.simulation.test_sabotage import simulated
+from tests.simulation.trace import Trace
+from tests.simulation.world import World
 
 _SEEDS = 2 * len(PARTS)
-
-# A defect of each kind: the part of the load and the faults that show it soon, and the rule that it breaks.
-_CAUGHT = {
-    "queue-jumped": ("lock", "", "entered before its turn"),
-    "event-lost-at-resume": ("watch", "cut-connections,cut-streams", "watched wrongly"),
-    "put-repeated": ("watch", "lose-answers", "written wrongly"),
-    "stale-cache": ("reads", "cut-off-client", "not linearizable"),
-    "every-start-is-own": ("schedule", "", "a tick begun twice"),
-}
-_CAUGHT_BY_NIGHT = {
-    "ended-calls-counted": ("combined-counter", ",".join(FAULTS), "counted wrongly"),
-    "counter-without-guard": ("combined-counter", "", "counted wrongly"),
-    "block-guessed": ("ids", "lose-answers", "an id given twice"),
-    "stale-transaction": ("stm", "", "read another state"),
-    "barrier-repeated": ("barriers", "lose-answers", "held"),
-    "all-enter": ("barriers", "", "a meeting of another number"),
-    "left-alone": ("barriers", "", "a meeting of another number"),
-    "member-for-ever": ("group", "outlast-leases", "a member without a key"),
-    "epoch-too-old": ("group", "", "seen wrongly"),
-    "start-without-guard": ("schedule", "", "a tick begun twice"),
-    "tick-forgotten": ("schedule", "", "a tick did not end"),
-    "item-repeated": ("queue", "lose-answers", "an item put twice"),
-    "take-forgotten": ("queue", "", "an item lost without a word"),
-    "own-items-forgotten": ("priority-queue", "", "an item put twice"),
-    "job-ended-without-claim": ("work-queue", "outlast-leases", "a job done"),
-    "late-claim-kept": ("work-queue", "", "waits for ever"),
-}
 
 
 @pytest.fixture(autouse=True)
@@ -52,13 +29,6 @@ def log_level() -> Iterator[None]:
     before = logger.level
     yield
     logger.setLevel(before)
-
-
-def program(*arguments: str, hash_seed: int = 0) -> "subprocess.CompletedProcess[str]":
-    environment = {**os.environ, "PYTHONHASHSEED": str(hash_seed)}
-    command = [sys.executable, "-m", "tests.simulation.run", *arguments]
-    root = Path(__file__).parent.parent.parent
-    return subprocess.run(command, env=environment, cwd=root, capture_output=True, check=False, text=True)
 
 
 @pytest.mark.parametrize("part", PARTS)
@@ -76,7 +46,7 @@ def test_equal_seeds_give_equal_runs_in_every_process(seed: int, tmp_path: Path)
     traces = []
     for hash_seed in (1, 2):
         trace = tmp_path / f"{hash_seed}.txt"
-        done = program("--seed", str(seed), "--trace", str(trace), hash_seed=hash_seed)
+        done = simulated("--seed", str(seed), "--trace", str(trace), hash_seed=hash_seed)
         assert done.returncode == 0, done.stdout + done.stderr
         traces.append((trace.read_bytes(), done.stdout))
     assert traces[0] == traces[1]
@@ -93,25 +63,6 @@ def test_other_seeds_give_other_runs() -> None:
     assert {part for plan in plans for part in plan.parts} == set(PARTS)
     assert {fault.name for plan in plans for fault in plan.faults} == FAULTS.keys()
     assert simulate(plans[3]).digest != simulate(plans[4]).digest
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    "name", [*_CAUGHT, *(pytest.param(name, marks=pytest.mark.nightly) for name in _CAUGHT_BY_NIGHT)]
-)
-def test_a_defect_is_caught(name: str) -> None:
-    part, faults, rule = (_CAUGHT | _CAUGHT_BY_NIGHT)[name]
-    seeds = "1:40" if name in _CAUGHT else "1:400"
-    done = program("--seeds", seeds, "--parts", part, "--faults", faults, "--sabotage", name, "--jobs", "1")
-    assert done.returncode == 1, done.stdout + done.stderr
-    assert rule in done.stdout
-
-
-@pytest.mark.slow
-def test_every_sabotage_still_fits() -> None:
-    names = ", ".join(map(repr, sabotage.ALL))
-    code = f"from tests.simulation import sabotage; [sabotage.ALL[name]() for name in ({names},)]"
-    subprocess.run([sys.executable, "-c", code], check=True, cwd=Path(__file__).parent.parent.parent)
 
 
 @pytest.mark.parametrize("needed", [[], [5], [0, 19], [3, 4, 11], list(range(20))])
@@ -143,3 +94,48 @@ def test_a_failing_run_is_shrunk_to_the_faults_that_it_takes(monkeypatch: pytest
     assert {fault.name for fault in plan.faults} == {"cut-connections"}
     assert len(plan.faults) < len(failing.plan.faults)
     assert simulate(plan).violations
+
+
+def test_a_run_that_spins_is_ended_and_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def spin(self: Reads) -> None:
+        while True:  # noqa: ASYNC110 - it spins
+            await asyncio.sleep(0)
+
+    monkeypatch.setattr(Reads, "run", spin)
+    run.prepare()
+    outcome = simulate(draw(1, [], ["reads"]))
+    assert [violation.rule for violation in outcome.violations] == ["spins"]
+    assert "turns of the loop" in outcome.violations[0].text
+
+
+def test_a_run_that_gives_the_loop_no_turn_is_ended_and_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def spin(self: Reads) -> None:
+        while True:
+            pass
+
+    monkeypatch.setattr(Reads, "run", spin)
+    monkeypatch.setattr(bounded, "MOST_CPU", 0.5)
+    run.prepare()
+    outcome = simulate(draw(1, [], ["reads"]))
+    assert [violation.rule for violation in outcome.violations] == ["spins"]
+    assert "of the processor" in outcome.violations[0].text
+
+
+def test_a_lease_that_ends_is_told_to_what_believes_in_it() -> None:
+    """The clocks of the members run faster by the drift, and there is no pause until a lease is looked at."""
+
+    async def body(plan: Plan) -> float:
+        world = World(plan, Trace())
+        ended: list[float] = []
+        world.believers.append(lambda lease: ended.append(asyncio.get_running_loop().time()) or ["it goes on"])
+        async with world.fake, world.operator as client:
+            began = asyncio.get_running_loop().time()
+            await client.leases.grant(10)
+            await asyncio.sleep(20.0)
+        assert [violation.rule for violation in world.violations] == ["held after its lease"]
+        return ended[0] - began
+
+    for drift in (0.0, 0.05):
+        plan = replace(draw(1, [], ["leases"]), drift=drift)
+        with asyncio.Runner(loop_factory=BoundedLoop) as runner:
+            assert runner.run(body(plan)) == pytest.approx(10.0 * (1.0 - drift), abs=0.01)

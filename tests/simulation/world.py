@@ -3,22 +3,32 @@
 import asyncio
 import random
 from collections import Counter
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from math import inf, nextafter
-from typing import Any, Protocol
+from typing import Any, Final, Protocol, TypeAlias
 
 from etcd_aio import Client, methods
 from etcd_aio.fake import FakeEtcd
 from etcd_aio.fake.cluster import Node
+from etcd_aio.fake.link import Link
 from etcd_aio.fake.network import Network
 from etcd_aio.fake.outcomes import Outcome, Pending
 from etcd_aio.fake.refusals import Refusal
 from etcd_aio.fake.sessions import Session
 from etcd_aio.transport import Metadata
-from tests.simulation.early_marks import RELEASES, EarlyMarks
+from tests.faults.ownership import Violation
+from tests.simulation.early_leases import EarlyLeases
 from tests.simulation.history import History
 from tests.simulation.plan import Plan
 from tests.simulation.trace import Trace
+from tests.simulation.watch_delivery import RELEASES, WatchDelivery
+
+Believer: TypeAlias = Callable[[int], Iterable[str]]
+
+_MOMENT: Final = 0.001  # seconds, in which a task ends that is cancelled
+_SPREAD: Final = (0.2, 1.0, 1.0, 3.0)
+"""How long a way is beside the average, if they differ."""
 
 
 class Replaceable(Protocol):
@@ -34,10 +44,13 @@ class TracedEtcd(FakeEtcd):
     def __init__(self, trace: Trace, plan: Plan) -> None:
         super().__init__(plan.version, members=plan.members, seed=plan.seed)
         self._trace = trace
-        self._has_early_marks = plan.has_early_marks
+        self._plan = plan
+        self._random = random.Random(f"parts {plan.seed}")
         if plan.has_early_marks:
             self._cluster.release = replace(self._cluster.release, version=RELEASES[plan.version])
         self.served = 0
+        self.early_leases = EarlyLeases(plan.drift)
+        self.early_leases.install(self._cluster)
 
     def unary(self, node: Node, path: str, payload: bytes, metadata: Metadata) -> bytes | Outcome | Pending:
         self.served += 1
@@ -58,7 +71,12 @@ class TracedEtcd(FakeEtcd):
     def stream(self, node: Node, path: str, metadata: Metadata) -> Session:
         self._trace.add(f"{node.name} {path} opened")
         session = super().stream(node, path, metadata)
-        return EarlyMarks(session) if self._has_early_marks and path == methods.WATCH.path else session
+        plan = self._plan
+        if path != methods.WATCH.path or not (plan.lag or plan.divides or plan.has_early_marks):
+            return session
+        return WatchDelivery(
+            session, plan.lag, self._random, divides=plan.divides, has_early_marks=plan.has_early_marks
+        )
 
     def receive(self, session: Session, payload: bytes) -> None:
         self.served += 1
@@ -83,6 +101,8 @@ class World:
         meddled: keys that were deleted by an operator, by themselves or with their leases.
         faults: how often each was made.
         killable: the loads whose processes may be killed.
+        believers: told when a lease has ended; each returns what it still does in the name of the lease.
+        violations: that were seen while it lived.
     """
 
     def __init__(self, plan: Plan, trace: Trace) -> None:
@@ -92,12 +112,17 @@ class World:
         self.history = History(self.fake)
         self.networks: list[Network] = []
         self.operator = self.fake.client(timeout=2.0)
+        self.violations: list[Violation] = []
+        self.believers: list[Believer] = []
         self.calm = asyncio.Event()
         self.is_compacted = False
         self.meddled: set[str] = set()
         self.faults: Counter[str] = Counter()
         self.killable: list[Replaceable] = []
         self._instant = 0.0
+        self._ways = self.random("ways")
+        self._latencies: dict[Link, float] = {}
+        self.fake.early_leases.on_end = self._lease_ended
 
     def instant(self) -> float:
         """The time, later than all instants before: so it tells what came first within one turn of the loop, too."""
@@ -122,8 +147,26 @@ class World:
     def heal(self, network: Network) -> None:
         """Let a network be as it was in the beginning."""
         network.heal()
+        self.quicken(network)
+
+    def quicken(self, network: Network) -> None:
+        """Let a network be as fast as it was in the beginning."""
         for link in network.links:
-            link.latency = self.plan.latency
+            link.latency = self._latency(link)
+
+    def _latency(self, link: Link) -> float:
+        if link not in self._latencies:
+            self._latencies[link] = self.plan.latency * (self._ways.choice(_SPREAD) if self.plan.spread else 1.0)
+        return self._latencies[link]
+
+    def _lease_ended(self, lease: int) -> None:
+        """Etcd has ended a lease: a moment later nothing may be done in its name."""
+        asyncio.get_running_loop().call_later(_MOMENT, self._ask_believers, lease)
+
+    def _ask_believers(self, lease: int) -> None:
+        self.violations += (
+            Violation("held after its lease", text) for believer in self.believers for text in believer(lease)
+        )
 
     def compact(self, revision: int) -> None:
         """Compact the history, up to a revision or a little less.

@@ -226,6 +226,17 @@ def test_nothing_follows_the_end(transition: Transition) -> None:
             watch.move(other)
 
 
+def test_no_batch_of_events_covers_what_may_still_follow() -> None:
+    watch = state(5)
+    watch.add_progress(20, is_reliable=False)
+    watch.add_events(events(6), is_fragment=False)
+    watch.add_events(events(9), is_fragment=False)
+    assert taken(watch) == [([6], 6), ([9], 9)]  # a new watch from 21 would miss 9
+    watch.add_progress(20, is_reliable=True)
+    watch.add_events(events(12), is_fragment=False)
+    assert taken(watch) == [([12], 20)]
+
+
 def test_unreliable_progress_does_not_advance_the_resume_revision() -> None:
     watch = state(5)
     watch.add_events(events(6), is_fragment=False)
