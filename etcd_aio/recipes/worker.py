@@ -296,7 +296,7 @@ class Worker(NotAwaitable, AsyncIterator[Job]):
 
     def _sweep(self) -> None:
         """Free jobs that a late copy of a request has claimed for no task, and those with a claim of no worker."""
-        for job in self._board.strays:
+        for job in sorted(self._board.strays):
             self._log.warning("%s: the claim of job %s has no lease, and is deleted", self._what, shown_key(job))
             key = self.keys.of(Kind.CLAIM, job)
             is_same = [Key(key).create_revision == self._board.claims[job].revision, Key(key).lease == 0]
@@ -305,7 +305,7 @@ class Worker(NotAwaitable, AsyncIterator[Job]):
         shift = self._shift
         if shift is None:
             return
-        for job in shift.dirty:
+        for job in sorted(shift.dirty):
             claim = self._board.claims.get(job)
             mine = claim is not None and claim.lease == shift.loan.id
             if claim is not None and mine and job not in shift.jobs and job not in shift.claiming:
