@@ -164,6 +164,7 @@ class Job:
             self._shift.ended(self)
             if self._canceller is not None and not self._is_ending:
                 self._canceller.cancel()
+        self.error.maybe_applied = bool(self._unanswered)  # an own request may have ended it before
         return self.error
 
     def claim_deleted(self) -> None:
@@ -341,9 +342,7 @@ class Job:
             has_worked = kv is not None and kv.create_revision == shift.revision
             is_gone = how not in _FINAL or result[item] is None
             if not (self._unanswered and self._unanswered <= _ALIKE[how] and has_worked and is_gone):
-                error = self.lose("its claim is gone")
-                error.maybe_applied = bool(self._unanswered)
-                raise error
+                raise self.lose("its claim is gone")
         self._is_ended = True
         self.error = None  # what was lost meanwhile came too late
         shift.ended(self)
@@ -392,4 +391,4 @@ class Job:
             raise
 
     def _lost(self) -> JobLostError:
-        return self.error or self.lose("no renewal of the worker's lease is acknowledged")
+        return self.lose("no renewal of the worker's lease is acknowledged")

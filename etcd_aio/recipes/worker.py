@@ -336,13 +336,13 @@ class Worker(NotAwaitable, AsyncIterator[Job]):
 
     def _sweep(self) -> None:
         """Free jobs that are claimed for no task, and those with a claim of no worker."""
-        for job in self._board.strays:
+        for job in sorted(self._board.strays):
             self._free(job, self._board.claims[job], self._shift)
         self._board.strays.clear()  # they are listed again, if they stay
         shift = self._shift
         if shift is None:
             return
-        for job in shift.dirty:
+        for job in sorted(shift.dirty):
             claim = self._board.claims.get(job)
             if claim is not None and self._is_idle(shift, job, claim):
                 self._free(job, claim, shift)

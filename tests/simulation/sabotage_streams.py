@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any, Final
 
-from etcd_aio.cache.freshness import SharedProbe
+from etcd_aio.cache.probe import SharedProbe
 from etcd_aio.cache.replicator import Replicator
 from etcd_aio.cache.state import Replica
 from etcd_aio.concurrency import held, permits, semaphore

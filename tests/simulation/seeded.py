@@ -1,4 +1,4 @@
-"""All randomness of this process from a seed, while a block runs: jitter from `random`, ids from `secrets`.
+"""All randomness of this process from a seed, while a block runs: jitter from `random`, ids from `secrets` and `os`.
 
 The clocks of queues, which name their items, go with the loop's.
 """
@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from types import SimpleNamespace
 from unittest import mock
 
+from etcd_aio.lease import keeper
 from etcd_aio.recipes import job, numbers, work_queue, worker
 
 _BEGIN = 1_900_000_000  # seconds since 1970, when the loop's clock is at 0
@@ -32,6 +33,7 @@ def seeded(seed: int) -> Iterator[None]:
     with (
         mock.patch.object(secrets, "randbits", ids.getrandbits),
         mock.patch.object(secrets, "token_bytes", ids.randbytes),
+        mock.patch.object(keeper, "os", SimpleNamespace(urandom=ids.randbytes)),
         mock.patch.object(numbers, "_last", 0),
         mock.patch.object(numbers, "time", _CLOCK),
         mock.patch.object(job, "time", _CLOCK),

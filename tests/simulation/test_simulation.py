@@ -127,7 +127,12 @@ def test_a_lease_that_ends_is_told_to_what_believes_in_it() -> None:
     async def body(plan: Plan) -> float:
         world = World(plan, Trace())
         ended: list[float] = []
-        world.believers.append(lambda lease: ended.append(asyncio.get_running_loop().time()) or ["it goes on"])
+
+        def believe(lease: int) -> list[str]:
+            ended.append(asyncio.get_running_loop().time())
+            return ["it goes on"]
+
+        world.believers.append(believe)
         async with world.fake, world.operator as client:
             began = asyncio.get_running_loop().time()
             await client.leases.grant(10)

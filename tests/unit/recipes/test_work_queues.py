@@ -258,6 +258,27 @@ async def test_a_worker_that_was_stopped_cannot_complete(monkeypatch: pytest.Mon
         assert fake.keys("result") == {b"result": b"in time"}
 
 
+async def test_a_job_that_is_lost_may_have_been_ended_by_a_request_that_was_not_answered() -> None:
+    async with FakeEtcd(latency=0.001) as fake:
+        network = fake.network()
+        async with fake.client(engine=network.engine) as client:
+            queue = WorkQueue(client, "w", ttl=2)
+            await queue.put("a")
+            async with queue.worker() as worker:
+                job = await first(worker)
+                with fake.fault("KV/Txn", hang=True, times=1), suppress(TimeoutError):
+                    async with asyncio.timeout(0.1):
+                        await job.complete(op.put("result", "v"))
+                network.black_hole()
+                await asyncio.sleep(5.0)
+                assert job.is_lost
+                with pytest.raises(JobLostError) as raised:
+                    await job.complete(op.put("result", "v"))
+                assert raised.value.maybe_applied
+                network.heal()
+        assert fake.keys("result") == {b"result": b"v"}
+
+
 # Answers that are lost.
 
 
