@@ -41,18 +41,21 @@ def test_every_part_keeps_every_rule(part: str) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("seed", [5, pytest.param(3, marks=pytest.mark.nightly)])
-def test_equal_seeds_give_equal_runs_in_every_process(seed: int, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("seed", "parts"),
+    [(5, "work-queue,leases"), *(pytest.param(3, part, marks=pytest.mark.nightly) for part in PARTS)],
+)
+def test_equal_seeds_give_equal_runs_in_every_process(seed: int, parts: str, tmp_path: Path) -> None:
     traces = []
     for hash_seed in (1, 2):
         trace = tmp_path / f"{hash_seed}.txt"
-        done = simulated("--seed", str(seed), "--trace", str(trace), hash_seed=hash_seed)
+        done = simulated("--seed", str(seed), "--parts", parts, "--trace", str(trace), hash_seed=hash_seed)
         assert done.returncode == 0, done.stdout + done.stderr
         traces.append((trace.read_bytes(), done.stdout))
     assert traces[0] == traces[1]
     assert traces[0][0].count(b"\n") > 100
     run.prepare()
-    again = simulate(draw(seed, FAULTS))  # in a process that has run others before
+    again = simulate(draw(seed, FAULTS, parts.split(",")))  # in a process that has run others before
     assert again.digest[:16] in traces[0][1]
 
 
