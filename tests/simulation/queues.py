@@ -53,11 +53,11 @@ class Queues(Crowd):
         """Keep in mind what the process tries to take: if it is killed, these may be lost with it."""
         take, tried = queue._taker._take, self._tried.setdefault(process.name, set())
 
-        async def watched(picked: "Sequence[Candidate]", *, is_watching: bool) -> list[Item]:
+        async def watched(picked: "Sequence[Candidate]") -> list[Item]:
             keys = {one.key for one in picked}
             tried.update(keys)
             try:
-                return await take(picked, is_watching=is_watching)
+                return await take(picked)
             except OutcomeUnknownError:
                 self._in_doubt |= keys
                 raise

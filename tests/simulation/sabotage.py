@@ -228,9 +228,9 @@ def take_forgotten() -> None:
     """Take an item whose deletion was not answered for one that another process has."""
     take = Taker._take
 
-    async def forget(self: Any, picked: Any, *, is_watching: bool) -> Any:
+    async def forget(self: Any, picked: Any) -> Any:
         try:
-            return await take(self, picked, is_watching=is_watching)
+            return await take(self, picked)
         except ItemInDoubtError:
             return []
 
