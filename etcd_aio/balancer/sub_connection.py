@@ -170,7 +170,12 @@ class SubConnection(TwoPartClose):
         connection, record = self._connection, self._record
         if connection is None:
             raise AttemptFailure(StatusCode.UNAVAILABLE, "the sub-connection is not ready", Delivery.UNSENT)
-        opened = await connection.open_stream(path, metadata, deadline, collect)
+        try:
+            opened = await connection.open_stream(path, metadata, deadline, collect)
+        except AttemptFailure as failure:  # some engines ask the member before they open a stream
+            if failure.delivery is Delivery.ANSWERED:
+                self.note_refusal(server_error(failure.code, failure.message), record)
+            raise
         stream = SubConnectionStream(opened, record, on_leave)
         if record.ended.is_set():  # the connection began to drain while the stream was being opened
             self._loop.call_soon(stream.leave, str(record.cause))

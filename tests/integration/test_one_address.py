@@ -62,3 +62,20 @@ async def test_writes_a_watch_and_a_lease_leave_a_member_that_is_cut_off(engine:
             assert (found.state.name, found.health.name) == ("READY", "HEALTHY")
             assert found.connects == 2
             cluster.reconnect(victim)
+
+
+@pytest.mark.parametrize("engine", ["native", "gateway"])
+async def test_a_lease_alone_leaves_a_member_that_is_cut_off(engine: EngineName) -> None:
+    """No other call shows that the member does not serve."""
+    async with EtcdCluster(size=3, peer_proxies=True, **QUICK_ELECTIONS) as cluster:
+        leader = await cluster.leader()
+        victim = next(one for one in cluster.members if one is not leader)
+        others = [one.endpoint for one in cluster.members if one is not victim]
+        balancer = OneAddress([victim.endpoint, *others], partial(create_engine, engine))
+        async with Client("http://etcd", engine=balancer.engine) as client, client.lease(ttl=20) as lease:
+            cluster.isolate(victim)
+            async with asyncio.timeout(PATIENCE):
+                while balancer.chosen[-1] == victim.endpoint or lease.remaining < 15:  # noqa: ASYNC110 - a server does it
+                    await asyncio.sleep(0.02)
+            assert not lease.is_lost
+            cluster.reconnect(victim)

@@ -388,6 +388,32 @@ async def test_a_stream_that_was_opened_while_the_endpoint_was_removed_is_asked_
     await closed(world)
 
 
+@pytest.mark.parametrize(
+    ("text", "health"),
+    [
+        ("etcdserver: no leader", Health.NO_LEADER),
+        ("etcdserver: rpc not supported for learner", Health.LEARNER),
+        ("etcdserver: permission denied", Health.HEALTHY),
+    ],
+)
+async def test_a_stream_that_is_refused_when_it_is_opened_says_what_the_member_is(text: str, health: Health) -> None:
+    world = await World().ready()
+    reasons: list[str] = []
+    await world.sub.open_stream("/p", (), NEVER, reasons.append)
+    world.member.openings += [
+        AttemptFailure(StatusCode.UNAVAILABLE, "etcdserver: no leader", Delivery.UNSENT),
+        AttemptFailure(StatusCode.UNAVAILABLE, text, Delivery.ANSWERED),
+    ]
+    with pytest.raises(AttemptFailure):
+        await world.sub.open_stream("/p", (), NEVER)
+    assert world.sub.quorum_health.health is Health.HEALTHY, "what the member did not say is no evidence"
+    with pytest.raises(AttemptFailure):
+        await world.sub.open_stream("/p", (), NEVER)
+    assert world.sub.quorum_health.health is health
+    assert bool(reasons) is (health is Health.NO_LEADER)
+    await closed(world)
+
+
 async def test_a_removed_sub_connection_finishes_what_runs_and_takes_nothing_new() -> None:
     world = await World().ready()
     world.member.answers.append(b"late")
