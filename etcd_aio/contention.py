@@ -20,6 +20,9 @@ MOST: Final = 16.0
 """Round trips of the longest window. In a simulation of 2 to 64 writers larger ones are slower in all, and smaller ones
 send more txns for each that succeeds."""
 
+REMEMBERED: Final = 1.0
+"""Seconds without a change by this process; after these, nothing is known of the contention."""
+
 _FIRST: Final = 0.5  # round trips of the first window
 _GROWTH: Final = 1.5
 _SHRINKING: Final = 0.75  # by a change that met no conflict

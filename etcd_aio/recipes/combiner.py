@@ -9,14 +9,12 @@ import asyncio
 import random
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
-from typing import Final, Generic, TypeVar
+from typing import Generic, TypeVar
 
 from etcd_aio import EtcdError
 from etcd_aio.aio import check_loop, start_background_task, wait_until
 from etcd_aio.aio import resolve as resolve_future
-from etcd_aio.contention import Contention
-
-_REMEMBERED: Final = 1.0  # seconds without a call; after these, nothing is known of the contention
+from etcd_aio.contention import REMEMBERED, Contention
 
 W = TypeVar("W")
 T = TypeVar("T")
@@ -109,22 +107,22 @@ class Combiner(Generic[W, T]):
         return outcome
 
     def _leave(self, call: Call[W, T]) -> None:
-        """A caller has its outcome, or waits no longer: what is sent for no caller ends."""
+        """A caller has its outcome, or waits no longer: what is sent for no caller ends, and so does a pause."""
         call._future.cancel()
         if self._task is None or any(not one.has_ended for one in (*self._sending, *self._waiting)):
             return
         if self._sending:
-            self._task.cancel()
-            self._task, self._sending = None, []
             self._forget()
-        self._waiting.clear()
+        self._task.cancel()
+        self._task, self._sending, self._waiting = None, [], []
+        self._ended_at = asyncio.get_running_loop().time()
 
     # The task.
 
     async def _run(self) -> None:
         """Send what waits, batch after batch, until nothing waits."""
         clock, conflicts = asyncio.get_running_loop().time, 0
-        if clock() > self._ended_at + _REMEMBERED:
+        if clock() > self._ended_at + REMEMBERED:
             self._contention = Contention()
         contention = self._contention
         await self._pause(contention.before_change(random.random))

@@ -11,11 +11,11 @@ Other clients are not in these lines. For keys that they change too, the client 
 
 import asyncio
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import Final
 
 from etcd_aio.aio import wake
-from etcd_aio.contention import Contention
+from etcd_aio.contention import REMEMBERED, Contention
 from etcd_aio.recipes.read_set import Snapshot
 
 _MOST_CONTENDED: Final = 256  # keys whose contention is remembered
@@ -54,7 +54,7 @@ class Turnstile:
 
     def __init__(self) -> None:
         self._lines: dict[bytes, deque[Pass]] = {}
-        self._contended: dict[bytes, Contention] = {}
+        self._contended: dict[bytes, tuple[Contention, float]] = {}  # with the instants of their last changes
 
     def __len__(self) -> int:
         return len(self._lines)
@@ -65,25 +65,39 @@ class Turnstile:
 
     def contention(self, keys: Iterable[bytes]) -> Contention | None:
         """That for the first of the keys for which there is any; None without."""
-        return next((self._contended[key] for key in keys if key in self._contended), None)
+        key = self._contended_of(keys)
+        return None if key is None else self._contended[key][0]
 
-    def contend(self, keys: Iterable[bytes]) -> Contention:
+    def contend(self, keys: Collection[bytes]) -> Contention:
         """The contention for keys that another client has changed just now."""
-        known = self.contention(keys)
-        if known is None:
-            known = Contention()
-            if len(self._contended) >= _MOST_CONTENDED:
-                del self._contended[next(iter(self._contended))]
-            self._contended.update(dict.fromkeys(sorted(keys)[:1], known))
+        key = self._contended_of(keys)
+        known = Contention() if key is None else self._contended[key][0]
+        if key is None and len(self._contended) >= _MOST_CONTENDED:
+            del self._contended[next(iter(self._contended))]
+        if key is not None or keys:
+            self._contended[min(keys) if key is None else key] = known, asyncio.get_running_loop().time()
         return known
 
     def changed(self, keys: Iterable[bytes], conflicts: int) -> None:
         """Keys were changed, after so many conflicts with other clients."""
-        known = self.contention(keys)
-        if known is not None:
+        key = self._contended_of(keys)
+        if key is not None:
+            known, _ = self._contended[key]
             known.succeeded(conflicts)
             if known.is_over:
-                self._contended = {key: one for key, one in self._contended.items() if one is not known}
+                del self._contended[key]
+            else:
+                self._contended[key] = known, asyncio.get_running_loop().time()
+
+    def _contended_of(self, keys: Iterable[bytes]) -> bytes | None:
+        """The first of the keys for which there is contention; what was long ago is forgotten."""
+        now = asyncio.get_running_loop().time()
+        for key in keys:
+            if key in self._contended:
+                if now <= self._contended[key][1] + REMEMBERED:
+                    return key
+                del self._contended[key]
+        return None
 
     async def enter(self, keys: frozenset[bytes]) -> Pass:
         """Stand in the lines of these keys, and wait for the turn. Then `leave`, whatever happens.

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from etcd_aio import InvalidRequestError, ResultLostError, TxnResult, op
+from etcd_aio.contention import Contention
 from etcd_aio.errors import CounterError, CounterLimitError, EmptyKeyError, EtcdError, EtcdTimeoutError
 from etcd_aio.fake import FakeEtcd
 from etcd_aio.recipes import Counter, IdAllocator
@@ -195,6 +196,28 @@ async def test_what_is_sent_for_no_caller_ends() -> None:
             await turns(20)
             assert tasks() <= before
         assert await counter.add(1) in (2, 4)
+
+
+@pytest.mark.parametrize("is_cancelled", [False, True])
+async def test_a_pause_for_no_caller_ends(is_cancelled: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A client that has met conflicts waits before its next change: not any longer than its callers do."""
+    async with FakeEtcd(latency=0.05) as fake, fake.client() as client:
+        counter = Counter(client, "n")
+        await counter.add(1)
+        monkeypatch.setattr(Contention, "before_change", lambda contention, random: 0.7)
+        before, sent = tasks(), len(fake.calls)
+        with pytest.raises(asyncio.CancelledError if is_cancelled else EtcdTimeoutError) as raised:
+            adding = asyncio.ensure_future(counter.add(1, timeout=None if is_cancelled else 0.3))
+            await asyncio.sleep(0.2)
+            if is_cancelled:
+                adding.cancel()
+            await adding
+        assert not getattr(raised.value, "maybe_applied", False)
+        await turns()
+        assert tasks() <= before
+        await asyncio.sleep(5)
+        assert len(fake.calls) == sent
+        assert await counter.add(1) == 2
 
 
 async def test_ids_are_given_once() -> None:

@@ -274,6 +274,20 @@ async def test_one_hot_key_takes_three_commits_each_at_most() -> None:
         assert len({result.revision for result in results}) == 640
 
 
+async def test_contention_that_is_over_costs_nothing() -> None:
+    async with FakeEtcd(latency=0.01) as fake, fake.client(timeout=None) as client:
+        contention = client._turnstile().contend([b"n"])
+        contention.measured(0.01)
+        for conflicts in range(1, 10):
+            contention.after_conflict(conflicts, lambda: 1.0)
+        await asyncio.sleep(2)
+        for value in range(1, 4):
+            before = len(fake.calls)
+            result = await client.stm(increment)
+            assert (result.value, result.attempts) == (value, 1)
+            assert len(fake.calls) == before + 2
+
+
 async def test_the_values_that_a_conflict_tells_are_the_next_snapshot_as_a_whole() -> None:
     async with FakeEtcd() as fake, fake.client() as client:
         fake.load({"a": "5", "b": "5"})
