@@ -15,7 +15,14 @@ from contextlib import suppress
 from typing import Final, Protocol
 
 from etcd_aio.aio import start_task
-from etcd_aio.cli.job_control import Foreground, Reaction, Terminal, reaction, stop_own_group
+from etcd_aio.cli.job_control import (
+    Foreground,
+    Reaction,
+    Terminal,
+    reaction,
+    stop_for_terminal,
+    stop_own_group,
+)
 from etcd_aio.cli.outcome import ExitCode, Failure
 from etcd_aio.cli.signals import handled
 from etcd_aio.errors import EtcdError
@@ -147,7 +154,7 @@ class Job:
                 command,
                 env={**os.environ, **environ},
                 process_group=0,
-                preexec_fn=self._prepared(os.getpid(), self._terminal if self._wants_terminal else None),
+                preexec_fn=self._prepared(os.getpid()),
             )
         except OSError as error:
             if self._wants_terminal:
@@ -156,12 +163,15 @@ class Job:
         self._group = self._child.pid
         self._has_terminal = self._wants_terminal
 
-    @staticmethod
-    def _prepared(parent: int, terminal: Terminal | None) -> Callable[[], None]:
+    def _prepared(self, parent: int) -> Callable[[], None]:
         """What the child runs first: it takes the terminal, and is tied to its parent where the system can do that."""
         tie = _tie_to(parent)
+        terminal = self._terminal if self._wants_terminal else None
+        may_read = self._terminal.foreground(self._group) is Foreground.OURS
 
         def prepare() -> None:
+            if may_read:
+                stop_for_terminal()
             if terminal is not None:
                 terminal.give(os.getpgrp())
             if tie is not None:

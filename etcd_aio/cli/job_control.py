@@ -121,6 +121,16 @@ def _sigttou_blocked() -> Iterator[None]:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
+def stop_for_terminal() -> None:
+    """Let the kernel stop this process when it wants the terminal without the foreground.
+
+    Shells let the commands of `$(...)` ignore these signals. Those are in the foreground, as we are; but the command,
+    which has a group of its own, would get an error for each read, and no stop would tell us to give it the foreground.
+    """
+    for number in _WANTS_TERMINAL:
+        signal.signal(number, signal.SIG_DFL)
+
+
 def stop_own_group(number: int) -> None:
     """Stop this process and its group as a key of the terminal does. Returns when it is continued.
 

@@ -443,6 +443,21 @@ async def test_a_pipeline_keeps_the_terminal_for_its_last_command(
         assert witness.told() == ["SIGINT"]
 
 
+@pytest.mark.parametrize("nested", [False, True])
+async def test_a_command_of_a_substitution_reads_the_terminal(nested: bool, served: tuple[FakeEtcd, str]) -> None:
+    """Shells let the commands of `$(...)` ignore SIGTTIN: the command reads the terminal all the same."""
+    fake, endpoint = served
+    command = ("sh", "-c", "echo ready >/dev/tty; read line </dev/tty; echo got $line")
+    outer = words_of(endpoint, "lock m --ttl=60", words_of(endpoint, VERBS[0], command) if nested else command)
+    script = f'trap "" TTIN TTOU TSTP; found=$({shlex.join(outer)}); echo "<$found>"'
+    async with in_terminal("bash", "-c", script) as job:
+        await until(lambda: b"ready" in job.shown)
+        job.press(b"hello\n")
+        await until(lambda: b"<got hello>" in job.shown)
+        assert await job.report() == "ended 0"
+    assert fake.keys() == {}
+
+
 def test_the_witness_and_the_shell_are_programs() -> None:
     for name in ("witness.py", "job_shell.py"):
         subprocess.run([sys.executable, "-m", "py_compile", str(ROOT / "tests" / "support" / name)], check=True)

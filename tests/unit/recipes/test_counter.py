@@ -206,11 +206,11 @@ async def test_a_pause_for_no_caller_ends(is_cancelled: bool, monkeypatch: pytes
         await counter.add(1)
         monkeypatch.setattr(Contention, "before_change", lambda contention, random: 0.7)
         before, sent = tasks(), len(fake.calls)
+        adding = asyncio.ensure_future(counter.add(1, timeout=None if is_cancelled else 0.3))
+        await asyncio.sleep(0.2)
+        if is_cancelled:
+            adding.cancel()
         with pytest.raises(asyncio.CancelledError if is_cancelled else EtcdTimeoutError) as raised:
-            adding = asyncio.ensure_future(counter.add(1, timeout=None if is_cancelled else 0.3))
-            await asyncio.sleep(0.2)
-            if is_cancelled:
-                adding.cancel()
             await adding
         assert not getattr(raised.value, "maybe_applied", False)
         await turns()
