@@ -5,10 +5,10 @@ them share. A contender holds when no key that can stand before its own is left.
 key gets a larger revision. So once that is true, it stays true for as long as the contender's own key exists.
 
 The key of a contender ends with the lease that it is attached to; Go's, etcdctl's and the server's do, too. In a
-read-write lock it ends with any number, and is attached to any lease: Go's recipe takes the time. Other keys under the
-name are data, and stand in no one's way, also if their names look like that: nothing would ever delete them.
-A listing without values may lack the leases (etcd 3.7), so such a name alone is a reason to look, and not to wait. A
-key that is put without its lease is none of a contender any more: that is as if it was deleted.
+read-write lock it may end with the time in nanoseconds instead, as with Go's recipe. Other keys under the name are
+data, and stand in no one's way, also if their names look like that: nothing would ever delete them. A listing without
+values may lack the leases (etcd 3.7), so such a name alone is a reason to look, and not to wait. A key that is put
+without its lease is none of a contender any more: that is as if it was deleted.
 
     state      meaning                                  left by
     OUT        it has no key                            BEGUN
@@ -32,6 +32,7 @@ from enum import Enum
 from typing import Final, Protocol
 
 _DIGITS: Final = b"-0123456789abcdef"
+_FEWEST_OF_TIME: Final = 10  # digits: a second in nanoseconds, since a clock may begin at 1970 when the machine starts
 
 ENTRY_LIMIT: Final = 16
 """Keys that are listed where etcd applies the write that creates the key: few, since writes wait for it."""
@@ -109,7 +110,7 @@ class LineKeys:
         own: the prefix of the contender's own key.
         before: the prefix of all keys that can stand before it.
         kinds: what may follow that prefix, before the lease. Other keys under `before` belong to other names.
-        name_leases: whether all clients let the keys end with their leases.
+        name_leases: whether all clients let the keys end with their leases, and none with the time.
     """
 
     own: bytes
@@ -125,7 +126,10 @@ class LineKeys:
         """Whether a key under `before` is that of a contender: it ends with the lease that it is attached to."""
         if not kv.lease:
             return False
-        return self._number(kv.key) == f"{kv.lease:x}".encode() if self.name_leases else self.may_have(kv.key)
+        number = self._number(kv.key)
+        if number == f"{kv.lease:x}".encode():
+            return True
+        return not self.name_leases and number.isdigit() and len(number) >= _FEWEST_OF_TIME
 
     def may_have(self, key: bytes) -> bool:
         """Whether a key under `before` is named like that of a contender."""

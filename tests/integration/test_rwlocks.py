@@ -95,6 +95,16 @@ async def test_keys_of_other_clients_count_whatever_they_are_called(client: Clie
 
 
 @pytest.mark.parametrize("kind", ["reading", "writing"])
+async def test_data_with_a_lease_is_in_no_ones_way(client: Client, name: str, kind: str) -> None:
+    lease = await client.leases.grant(60)
+    for end in ("read/1", "write/1", "write/694d", f"read/{lease.id + 1:x}", "write/-5"):
+        await client.put(f"{name}/{end}", "", lease=lease.id)
+    async with getattr(client.rwlock(name), kind)(timeout=PATIENCE):
+        pass
+    await client.leases.revoke(lease.id)
+
+
+@pytest.mark.parametrize("kind", ["reading", "writing"])
 async def test_a_waiter_whose_lease_is_revoked_never_enters(client: Client, name: str, kind: str) -> None:
     """etcd-io/etcd#16221: Go's recipe enters."""
     rw = client.rwlock(name, ttl=60)

@@ -368,8 +368,31 @@ def test_keys_of_other_names_are_left_out(keys: LineKeys, key: bytes, is_one: bo
     assert keys.has(Listed(key, 5)) is is_one
     assert keys.may_have(key) or not is_one
     assert not keys.has(Listed(key, 5, 0)), "data"
-    # Attached to another lease, as with Go's recipe for read-write locks.
-    assert keys.has(Listed(key, 5, 0x77)) is (is_one and not keys.name_leases)
+    assert not keys.has(Listed(key, 5, 0x77)), "data of another lease"
+
+
+@pytest.mark.parametrize(
+    ("number", "is_one"),
+    [
+        (b"1700000000000000000", True),
+        (b"1000000000", True),  # the clock of a machine that has just started may be at the beginning of 1970
+        (b"999999999", False),
+        (b"694d9a5b00112233", False),
+        (b"-1700000000000000000", False),
+        (b"1700000000000000000/1", False),
+        (b"1", False),
+        (b"", False),
+    ],
+)
+def test_the_recipe_of_go_for_read_write_locks_ends_its_keys_with_the_time(number: bytes, is_one: bool) -> None:
+    for keys, key in (
+        (reader_keys(b"a"), b"a/write/"),
+        (writer_keys(b"a"), b"a/read/"),
+        (writer_keys(b"a"), b"a/write/"),
+    ):
+        assert keys.has(Listed(key + number, 5, 0x77)) is is_one
+        assert not keys.has(Listed(key + number, 5, 0)), "data"
+    assert not lock_keys(b"a").has(Listed(b"a/" + number, 5, 0x77))
 
 
 def test_keys_of_other_names_make_it_look_further() -> None:
