@@ -234,7 +234,8 @@ def test_a_second_loop_is_refused_at_once_with_the_reason(use: str, members: int
         began = loop.time()
         async with Client(fake.endpoints, engine=fake.engine, policy=policy) as client:
             with pytest.raises(WrongLoopError, match="the fake etcd belongs to another event loop"):
-                await _USES[use](client)
+                async with asyncio.timeout(60.0):
+                    await _USES[use](client)
         assert loop.time() - began < 0.1
 
     async def served() -> None:
