@@ -148,12 +148,13 @@ class Balancer(TwoPartClose):
 
         Raises:
             NoAvailableEndpointsError: none was READY in time, or every endpoint has refused and `fail_fast` is set.
-            ClientClosedError: the balancer was closed meanwhile.
+            ClientUsageError: the balancer was closed meanwhile, or the program uses the engine in a wrong way.
         """
         while True:
             chosen = self.pick(avoid, needs_leader)
             if chosen is not None:
                 return chosen
+            self.check_use()
             if (not is_patient and self.fails_fast()) or not await self.changed(deadline):
                 raise self.no_available_endpoints()
 
@@ -164,6 +165,19 @@ class Balancer(TwoPartClose):
             only: the one endpoint that counts; None for all.
         """
         return self._fail_fast and not self._is_closed and self._pool.has_refused(only)
+
+    def check_use(self, only: str | None = None) -> None:
+        """Check that no dial was refused for a mistake of the program, for which a call need not wait.
+
+        Args:
+            only: the one endpoint that counts; None for all.
+
+        Raises:
+            ClientUsageError: the mistake, as the engine tells it.
+        """
+        misuse = self._pool.misuse(only)
+        if misuse is not None and not self._is_closed:
+            raise misuse
 
     async def changed(self, deadline: float) -> bool:
         """Wait for the next generation; False if `deadline` came first.
@@ -265,7 +279,7 @@ class Balancer(TwoPartClose):
                 self._renew_generation()  # first, so that no picker chooses what drains
                 for sub_connection in removed:
                     sub_connection.drain()
-                if self._fail_fast:
+                if self._fail_fast or (not self._generation.ready and self._pool.misuse() is not None):
                     self._changes.wake()  # an endpoint may have refused
                 if self._reporter is not None:
                     self._reporter.report(self._pool.statistics())
@@ -340,7 +354,7 @@ class SingleEndpointView:
         Raises:
             NoAvailableEndpointsError: it was not READY by `deadline`, or has refused and `fail_fast` is set.
             UnknownEndpointError: the endpoint was taken from the client meanwhile.
-            ClientClosedError: the balancer was closed meanwhile.
+            ClientUsageError: the balancer was closed meanwhile, or the program uses the engine in a wrong way.
         """
         clock = asyncio.get_running_loop().time
         while True:
@@ -349,6 +363,7 @@ class SingleEndpointView:
                 return chosen
             if self._balancer.sub_connection(self._name) is None:
                 raise UnknownEndpointError(f"endpoint {self._name} was removed from this client")
+            self._balancer.check_use(self._name)
             if self._balancer.fails_fast(self._name):
                 raise self._balancer.no_available_endpoints(self._name)
             # The demand is renewed while the call waits: without one the endpoint is not dialled.

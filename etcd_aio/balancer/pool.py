@@ -1,6 +1,7 @@
 """The endpoints of a client, and the sub-connections to those that are to be connected."""
 
 import asyncio
+import copy
 from collections.abc import Callable, Collection, Iterable, Mapping
 
 from etcd_aio.aio import start_timer_at
@@ -13,7 +14,7 @@ from etcd_aio.balancer.statistics import EndpointStatistics, unused
 from etcd_aio.balancer.sub_connection import HealthListener, SubConnection
 from etcd_aio.closing import Unwinding, close_all
 from etcd_aio.deadline import NEVER
-from etcd_aio.errors import ConfigError, ConnectError, UnknownEndpointError
+from etcd_aio.errors import ClientUsageError, ConfigError, ConnectError, UnknownEndpointError
 from etcd_aio.transport import TLSContext
 
 
@@ -152,6 +153,21 @@ class EndpointPool:
     def forget_refusals(self) -> None:
         """Forget which endpoints refused before: another one is READY."""
         self._refused.clear()
+
+    def misuse(self, only: str | None = None) -> ClientUsageError | None:
+        """The mistake of the program for which a dial was refused: a copy to be raised; None if there is none.
+
+        No wait mends it, unlike whatever else keeps an endpoint from being connected.
+
+        Args:
+            only: the one endpoint that counts; None for all.
+        """
+        for name, error in self.errors(only).items():
+            if isinstance(error, ClientUsageError):
+                current = self.current.get(name)
+                if name in self._refused or (current is not None and current.has_refused):
+                    return copy.copy(error)
+        return None
 
     def errors(self, only: str | None = None) -> dict[str, BaseException]:
         """The last real error of every endpoint, or of one."""

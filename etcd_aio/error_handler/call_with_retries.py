@@ -41,6 +41,7 @@ from etcd_aio.errors import (
     Attempt,
     AttemptFailure,
     ClientClosedError,
+    ClientUsageError,
     ClusterChangedError,
     Delivery,
     EtcdError,
@@ -424,7 +425,7 @@ class Call(Generic[Request, Reply]):
     async def _wait_for_pick(self) -> SubConnection:
         try:
             return await self._context.balancer.wait_for_pick(self._deadline, self._avoided, self._needs_leader)
-        except (NoAvailableEndpointsError, UnknownEndpointError, ClientClosedError) as error:
+        except (NoAvailableEndpointsError, UnknownEndpointError, ClientUsageError) as error:
             raise self._finish(error) from None
 
     @property

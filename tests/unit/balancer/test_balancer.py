@@ -14,6 +14,7 @@ from etcd_aio.errors import (
     NoAvailableEndpointsError,
     NoLeaderError,
     UnknownEndpointError,
+    WrongLoopError,
 )
 from tests.support.balancers import BalancerWorld
 from tests.support.calls import no_leader
@@ -645,4 +646,53 @@ async def test_with_fail_fast_a_policy_that_keeps_one_connection_tries_all_first
         await world.balancer.wait_for_pick(NEVER)
     assert world.loop.time() - started < 5.0
     assert {str(error) for error in caught.value.errors.values()} == {f"[Errno 111] m{n} refused" for n in (1, 2, 3)}
+    await closed(world)
+
+
+# Mistakes of the program.
+
+
+@pytest.mark.parametrize("policy", ["round_robin", "leader_first", "pinned", "random_pinned"])
+async def test_a_dial_that_is_refused_for_a_mistake_of_the_program_ends_the_calls_that_wait(policy: PolicyName) -> None:
+    world = BalancerWorld(policy=policy, chance=random.Random(7).random)
+    for name in ("m1", "m2", "m3"):
+        world[name].dial = Refuse(WrongLoopError())
+    world.balancer.start()
+    started = world.loop.time()
+    waiting = [world.balancer.wait_for_pick(NEVER), world.balancer.wait_for_pick(NEVER, is_patient=True)]
+    waiting.append(world.balancer.only("m2").wait_for_pick(NEVER))
+    raised = await asyncio.gather(*waiting, return_exceptions=True)
+    assert [type(error) for error in raised] == [WrongLoopError] * 3
+    assert len({id(error) for error in raised}) == 3, "each adds its own traceback and history"
+    with pytest.raises(WrongLoopError):
+        await world.balancer.wait_for_pick(NEVER)
+    assert world.loop.time() == started
+    await closed(world)
+
+
+async def test_a_mistake_that_is_mended_is_forgotten() -> None:
+    world = BalancerWorld("m1")
+    member = world.engine["m1:2379"]
+    member.dial = Refuse(WrongLoopError())
+    await world.started()
+    with pytest.raises(WrongLoopError):
+        await world.balancer.wait_for_pick(NEVER)
+    member.dial = Accept()
+    await asyncio.sleep(5.0)
+    assert world.balancer.pick() is not None
+    member.dial = Accept(seconds=0.5)
+    member.connection.drain()
+    assert world.balancer.pick() is None
+    assert (await world.balancer.wait_for_pick(NEVER)).endpoint_name == "m1:2379"
+    await closed(world)
+
+
+async def test_an_endpoint_that_is_connected_serves_whatever_another_one_refused_for() -> None:
+    world = BalancerWorld("m1,m2")
+    world["m2"].dial = Refuse(WrongLoopError())
+    await world.started()
+    await asyncio.sleep(5.0)
+    assert (await world.balancer.wait_for_pick(NEVER)).endpoint_name == "m1:2379"
+    with pytest.raises(WrongLoopError):
+        await world.balancer.only("m2").wait_for_pick(NEVER)
     await closed(world)

@@ -7,13 +7,16 @@ from typing import TYPE_CHECKING, Self
 
 import pytest
 
-from etcd_aio import Client
-from etcd_aio.errors import EtcdError, WrongLoopError
+from etcd_aio import Client, Watcher
+from etcd_aio.balancer import PolicyName
+from etcd_aio.contrib.config import LiveConfig
+from etcd_aio.errors import WrongLoopError
 from etcd_aio.fake import FakeEtcd
 from etcd_aio.fake.time import VirtualTimeLoop
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Coroutine
+    from contextlib import AbstractAsyncContextManager
 
 
 def test_everything_works_before_there_is_a_loop() -> None:
@@ -199,16 +202,68 @@ def test_a_thread_of_the_loop_itself_may_be_asked() -> None:
     asyncio.run(main())
 
 
-def test_two_loops_at_once_are_refused_with_the_reason() -> None:
-    fake = FakeEtcd()
+_USES: "dict[str, Callable[[Client], Coroutine[object, object, object]]]" = {
+    "get": lambda client: client.get("a"),
+    "put": lambda client: client.put("a", "1"),
+    "wait_ready": lambda client: client.wait_ready(),
+    "status": lambda client: client.maintenance.status(client.endpoints[0]),
+    "watch": lambda client: _enter(client.watch("a")),
+    "lease": lambda client: _enter(client.lease(ttl=10)),
+    "cache": lambda client: _enter(client.cache(prefix="a")),
+    "lock": lambda client: _enter(client.lock("a")),
+    "configuration": lambda client: _enter(LiveConfig(client, dict, prefix="a/")),
+    "scan": lambda client: anext(client.scan(prefix="a")),
+}
 
-    async def use() -> None:
-        async with Client(fake.endpoints, engine=fake.engine, timeout=2.0) as client:
+
+async def _enter(block: "AbstractAsyncContextManager[object]") -> None:
+    async with block as entered:
+        if isinstance(entered, Watcher):
+            await anext(entered)
+
+
+@pytest.mark.parametrize("use", _USES)
+@pytest.mark.parametrize("members", [1, 3])
+@pytest.mark.parametrize("policy", ["round_robin", "pinned"])
+def test_a_second_loop_is_refused_at_once_with_the_reason(use: str, members: int, policy: PolicyName) -> None:
+    """The clock of that loop is virtual, so a wait or a retry would make it go on."""
+    fake = FakeEtcd(members=members)
+
+    async def refused() -> None:
+        loop = asyncio.get_running_loop()
+        began = loop.time()
+        async with Client(fake.endpoints, engine=fake.engine, policy=policy) as client:
+            with pytest.raises(WrongLoopError, match="the fake etcd belongs to another event loop"):
+                async with asyncio.timeout(60.0):
+                    await _USES[use](client)
+        assert loop.time() - began < 0.1
+
+    async def served() -> None:
+        async with Client(fake.endpoints, engine=fake.engine) as client:
             await client.get("a")
 
     with _Application(fake) as application:
-        with pytest.raises(EtcdError) as caught:
-            asyncio.run(use())
-        assert isinstance(caught.value, WrongLoopError) or "event loop" in str(caught.value)
+        with asyncio.Runner(loop_factory=VirtualTimeLoop) as runner:
+            runner.run(refused())
         application.call(application.client.put("b", "1"))
-    asyncio.run(use())
+    asyncio.run(served())
+
+
+def test_a_client_of_the_second_loop_is_served_when_the_first_one_has_ended() -> None:
+    fake = FakeEtcd()
+
+    async def use(application: _Application) -> None:
+        async with Client(fake.endpoints, engine=fake.engine) as client:
+            with pytest.raises(WrongLoopError):
+                await client.put("a", "1")
+            await asyncio.to_thread(application.__exit__)
+            async with asyncio.timeout(20.0):
+                while True:
+                    try:
+                        await client.put("a", "2")
+                        break
+                    except WrongLoopError:
+                        await asyncio.sleep(0.1)
+
+    asyncio.run(use(_Application(fake).__enter__()))
+    assert fake.keys() == {b"a": b"2"}
