@@ -25,6 +25,8 @@ class PermitLine(Line[LockLostError]):
         super().__init__(store, source, keys, request.value(is_held=False), subject)
         self._request = request
         self._is_head = False
+        # Keys of a look at each end of the line; more once data was found between the contenders.
+        self._oldest, self._youngest = self._enough, 2
 
     async def _is_taken(self) -> bool:
         limit = self._enough
@@ -78,9 +80,8 @@ class PermitLine(Line[LockLostError]):
 
     async def _verdict(self, place: Place) -> Verdict:
         """Look at both ends of the line; at more of them while data stands between the contenders."""
-        enough, fewest = self._enough, 2
         while True:
-            first, last = self._first(enough, place.revision), self._last(fewest, place.revision)
+            first, last = self._first(self._oldest, place.revision), self._last(self._youngest, place.revision)
             result = await self._store.do(op.txn(then=[first, last]))
             oldest, youngest = result[first], result[last]
             if not oldest.more:
@@ -88,7 +89,7 @@ class PermitLine(Line[LockLostError]):
             verdict = judge_ends(self._mine(oldest), self._mine(youngest), place.key, place.revision, self._request)
             if verdict is not None:
                 return verdict
-            enough, fewest = 2 * enough, 4 * fewest
+            self._oldest, self._youngest = 2 * self._oldest, 4 * self._youngest
 
     async def _wait(self, ahead: Listed) -> None:
         place = self.place
