@@ -236,3 +236,30 @@ def test_the_page_about_the_architecture_names_every_package_and_files_that_exis
     assert len(named) > 15
     roots = (ROOT / "etcd_aio", ROOT)
     assert [name for name in named if not any((root / name).exists() for root in roots)] == []
+
+
+_GUIDES = sorted((PAGES / "how-to").glob("*.md"))
+_IMPORTED = re.compile(r"from etcd_aio\.errors import (?:\(([^)]*)\)|([^\n(]+))")
+_CODE = re.compile(r"^```python\n(.*?)^```", re.MULTILINE | re.DOTALL)
+_BLOCK = re.compile(r"^```.*?^```$", re.MULTILINE | re.DOTALL)
+
+
+@pytest.mark.parametrize("page", _GUIDES, ids=lambda page: page.stem)
+def test_a_guide_says_where_each_error_is_that_is_not_in_the_package_itself(page: Path) -> None:
+    """By an import, by the first name in full, or by a sentence about all of the page."""
+    text = read(page)
+    prose, code = _BLOCK.sub("", text), "\n".join(_CODE.findall(text))
+    if "in `etcd_aio.errors`" in prose:
+        return
+    words = re.findall(r"(?:etcd_aio\.errors\.)?\b[A-Z]\w+", f"{' '.join(re.findall(r'`[^`]+`', prose))} {code}")
+    elsewhere = [word for word in words if word.split(".")[-1] in _ERRORS_ELSEWHERE]
+    told = {name for found in _IMPORTED.findall(text) for name in re.findall(r"\w+", "".join(found))}
+    told |= {word.split(".")[-1] for word in elsewhere if "." in word}
+    assert sorted({word.split(".")[-1] for word in elsewhere} - told) == []
+
+
+_ERRORS_ELSEWHERE = {
+    name
+    for name, value in vars(etcd_aio.errors).items()
+    if isinstance(value, type) and issubclass(value, Exception) and not hasattr(etcd_aio, name)
+}
