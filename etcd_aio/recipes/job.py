@@ -92,6 +92,7 @@ class Job:
     """
 
     __slots__ = (
+        "__weakref__",
         "_canceller",
         "_is_dirty",
         "_is_ended",

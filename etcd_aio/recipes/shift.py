@@ -14,6 +14,7 @@ from etcd_aio.concurrency import BACKOFF, Loan
 from etcd_aio.errors import ClientUsageError, EtcdError, LeaseLostError
 from etcd_aio.recipes.job import Job
 from etcd_aio.recipes.jobs import Kind
+from etcd_aio.recipes.running_jobs import RunningJobs
 
 if TYPE_CHECKING:
     from etcd_aio.recipes.worker import Worker
@@ -38,7 +39,7 @@ class WorkerShift:
         self.cancels = worker.cancels
         self.worker_key = worker_key
         self.revision = 0
-        self.jobs: dict[bytes, Job] = {}  # by name
+        self.jobs = RunningJobs(self._on_dropped)
         self.claiming: frozenset[bytes] = frozenset()
         self.dirty: set[bytes] = set()  # jobs that a late copy of a request may claim
         self.is_over = False
@@ -70,7 +71,7 @@ class WorkerShift:
         """The lease is lost, or the worker is left: so are all jobs."""
         if self.is_over:
             return
-        for job in tuple(self.jobs.values()):
+        for job in self.jobs.copy().values():
             job.lose(reason, cause)
         self.is_over = True
         if self._timer is not None:
@@ -82,9 +83,14 @@ class WorkerShift:
     def ended(self, job: Job) -> None:
         """The job is not this worker's any more."""
         name = job.key[len(self.keys.of(Kind.ITEM)) :]
-        if self.jobs.get(name) is job:
-            del self.jobs[name]
+        if self.jobs.remove(name, job):
             self._worker.wake()
+
+    def _on_dropped(self, name: bytes) -> None:
+        """Nothing can end this job any more: its claim is the worker's to delete."""
+        if not self.is_over:
+            self.dirty.add(name)
+            self._worker.job_dropped(name)
 
     def run_later(self, job: Job, *, delay: float = 0.0, has_begun: bool = True) -> None:
         """Release a job in the background, until that is answered or the lease is lost."""

@@ -176,6 +176,12 @@ class Worker(NotAwaitable, AsyncIterator[Job]):
         text = "%s: job %s cannot be released, which is tried again; until then it stays claimed: %s"
         self._log.warning(text, self._what, shown_key(job.key), error)
 
+    def job_dropped(self, job: bytes) -> None:
+        """A job was handed out, and not ended; nothing refers to it any more."""
+        self._log.warning("%s: job %s was dropped without being ended: it is free again", self._what, shown_key(job))
+        self._sweep()
+        self.wake()
+
     def wake(self) -> None:
         """There may be something to claim, or a consumer to serve."""
         wake(self._changed)
@@ -289,7 +295,7 @@ class Worker(NotAwaitable, AsyncIterator[Job]):
         """List the claims, the delays and the first items, at one revision."""
         while True:
             shift = self._shift
-            running = {} if shift is None else dict(shift.jobs)
+            running = {} if shift is None else shift.jobs.copy()
             parts = [
                 op.range(prefix=self.keys.of(Kind.CLAIM)),  # etcd 3.7 leaves the leases out of a read of keys only
                 op.range(prefix=self.keys.of(Kind.DELAY)),
@@ -469,7 +475,7 @@ class Worker(NotAwaitable, AsyncIterator[Job]):
                     self._spread.lost()
                 elif not shift.is_over and not self._is_left:
                     self._spread.won()
-                    shift.jobs[one.job] = job
+                    shift.jobs.add(one.job, job)
                     if job.tries > self.max_tries:
                         await self._give_up(job)
                     else:

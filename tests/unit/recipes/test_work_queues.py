@@ -728,3 +728,69 @@ async def test_in_a_namespace_all_keys_are_below_it() -> None:
         assert all(key.startswith(b"ns/") for key in fake.keys(""))
         assert not fake.keys("ns/w/items/")
         assert fake.keys("ns/result")
+
+
+async def test_a_job_whose_task_never_begins_is_free_again(caplog: pytest.LogCaptureFixture) -> None:
+    async with FakeEtcd(latency=0.001) as fake, fake.client() as client:
+        queue = WorkQueue(client, "w")
+        for text in "ab":
+            await queue.put(text)
+        begun: list[str] = []
+
+        async def run(job: Job) -> None:
+            async with job:
+                begun.append(job.text())
+
+        async with queue.worker(concurrency=2) as worker:
+            task = asyncio.ensure_future(run(await first(worker)))
+            task.cancel()
+            await asyncio.wait([task])
+            del task
+            for _ in range(2):
+                await run(await first(worker))
+            assert sorted(begun) == ["a", "b"]
+            assert kept(fake) == []
+            await none_comes(worker)
+    dropped = [record for record in caplog.records if "dropped" in record.getMessage()]
+    assert len(dropped) == 1
+
+
+async def test_a_job_that_is_dropped_leaves_its_place_to_another_one(caplog: pytest.LogCaptureFixture) -> None:
+    async with FakeEtcd(latency=0.001) as fake, fake.client() as client:
+        queue = WorkQueue(client, "w", max_tries=3)
+        await queue.put("a")
+        async with queue.worker(concurrency=1) as worker:
+            for tries in (1, 2, 3):
+                assert (await first(worker)).tries == tries
+            await none_comes(worker)
+            assert len(await queue.dead()) == 1, "an attempt counts although it was not begun"
+    assert len([record for record in caplog.records if "dropped" in record.getMessage()]) == 3
+    assert not fake.leases
+
+
+async def test_a_job_that_another_thread_drops_is_free_again() -> None:
+    async with FakeEtcd(latency=0.001) as fake, fake.client() as client:
+        queue = WorkQueue(client, "w")
+        await queue.put("a")
+        async with queue.worker(concurrency=1) as worker:
+            jobs = [await first(worker)]
+            await none_comes(worker)
+            await asyncio.to_thread(jobs.clear)
+            async with await first(worker) as job:
+                assert job.tries == 2
+        assert kept(fake) == []
+
+
+async def test_a_job_that_is_held_is_claimed_for_as_long_as_that(caplog: pytest.LogCaptureFixture) -> None:
+    async with FakeEtcd(latency=0.001) as fake, fake.client() as client:
+        queue = WorkQueue(client, "w")
+        await queue.put("a")
+        async with queue.worker(concurrency=2) as worker:
+            job = await first(worker)
+            await none_comes(worker, 3600.0)
+            async with job:
+                assert job.tries == 1
+            del job
+            await none_comes(worker)
+    assert not [record for record in caplog.records if "dropped" in record.getMessage()]
+    assert kept(fake) == []
