@@ -11,10 +11,10 @@ import pytest
 from etcd_aio import Client, ConfigError, pb
 from etcd_aio.errors import (
     DuplicateKeyError,
-    NoAvailableEndpointsError,
     NotSupportedByServerError,
     RequestTooLargeError,
     TooManyOpsError,
+    WrongLoopError,
 )
 from etcd_aio.fake import FakeEtcd
 from etcd_aio.fake.refusals import Refusal
@@ -136,7 +136,7 @@ async def loops(fake: FakeEtcd, client: Client) -> None:
             await other.get("a")
 
     await client.get("a")  # the fake belongs to the first loop that uses it
-    with pytest.raises(NoAvailableEndpointsError, match="belongs to another event loop"):
+    with pytest.raises(WrongLoopError, match="belongs to another event loop"):
         await asyncio.to_thread(use)
 
 
