@@ -3,7 +3,8 @@
 Whenever a sub-connection changes, the balancer decides which endpoints are to be connected, and publishes a new
 generation: a picker over the healthy READY sub-connections, or over all READY ones, or none. `pick` never waits. A call
 that finds no picker waits for the next generation until its deadline, and then fails with the last real error of every
-endpoint; or at once, if a dial was refused for a mistake of the program. There is no lock: shared state is read and written without an `await` in between.
+endpoint; or at once, if a dial was refused for a mistake of the program. There is no lock: shared state is read and
+written without an `await` in between.
 """
 
 import asyncio

@@ -220,7 +220,7 @@ class Engine(Protocol):
         Raises:
             OSError: the operating system's reason (refused, unreachable, name not known, TLS failure ...).
             ConnectError: the peer answered, but not as a gRPC server; or it did not answer in time.
-            ClientUsageError: a mistake of the program, which no wait mends: calls that wait for the connection raise it.
+            ClientUsageError: a mistake of the program, which no wait mends: the calls that wait for it raise this.
         """
         ...
 
