@@ -36,9 +36,9 @@ def ranges_to_read(operations: Iterable[op.Op]) -> tuple[KeyRange, ...]:
 
 
 def needs_values(operations: Iterable[op.Op]) -> bool:
-    """Whether the values of these ranges are needed, or only the keys."""
+    """Whether values or leases of these ranges are needed: reads of keys alone have neither, on all releases."""
     return any(
-        not isinstance(operation, op.PutOp | op.DeleteOp) or operation.prev_kv or _keeps_value(operation)
+        not isinstance(operation, op.PutOp | op.DeleteOp) or operation.prev_kv or _keeps_something(operation)
         for operation in operations
     )
 
@@ -165,5 +165,5 @@ def _returns_state(operation: op.Op) -> bool:
     return not isinstance(operation, op.PutOp) or operation.prev_kv
 
 
-def _keeps_value(operation: op.PutOp | op.DeleteOp) -> bool:
-    return isinstance(operation, op.PutOp) and operation.ignore_value
+def _keeps_something(operation: op.PutOp | op.DeleteOp) -> bool:
+    return isinstance(operation, op.PutOp) and (operation.ignore_value or operation.ignore_lease)
