@@ -31,7 +31,7 @@ pytestmark = pytest.mark.anyio
 
 SIZE: Final = 2**20
 READ: Final = 2**18  # what asyncio reads at once
-MOST: Final = 4.0
+MOST: Final = 16.0
 
 GRPC: Final = b"\x88\x00\x0ccontent-type\x10application/grpc"
 MESSAGE: Final = b"\0" + u32(100) + b"x" * 100

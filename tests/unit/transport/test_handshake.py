@@ -2,8 +2,9 @@
 
 import asyncio
 import errno
+import os
 import socket
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from typing import NoReturn
 
 import pytest
@@ -96,6 +97,12 @@ async def test_within_tls_a_redirection_does_not_ask_for_tls(is_tls: bool) -> No
     assert handshake.is_over is not is_tls
 
 
+NOT_ON_UVLOOP = pytest.mark.skipif(
+    os.environ.get("ETCD_AIO_TEST_LOOP") == "uvloop",
+    reason="uvloop does not close a loop in the turn after dials that were cancelled",
+)
+
+
 async def dialled(port: int, *, is_patient: bool = True) -> str:
     """Why a dial fails."""
     options = TransportOptions(connect_timeout=0.05, is_patient=is_patient)
@@ -124,9 +131,13 @@ def patience_of(port: int) -> float:
     return shared_patience().of(("127.0.0.1", port, ""), 0.05, lambda: 0.0)
 
 
+@NOT_ON_UVLOOP
 async def test_a_peer_that_was_reached_and_is_silent_has_longer_the_next_time() -> None:
     async def hang(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        """Keep the connection, and say nothing."""
+        """Say nothing, until the client gives up."""
+        with suppress(ConnectionError):
+            await reader.read()
+        writer.close()
 
     async with stream_server(hang) as port:
         assert "no answer within 0.05 s" in await dialled(port)
@@ -138,6 +149,7 @@ async def test_a_peer_that_was_reached_and_is_silent_has_longer_the_next_time() 
     assert patience_of(port) == 0.05
 
 
+@NOT_ON_UVLOOP
 async def test_a_machine_that_does_not_answer_is_dialled_as_often_as_ever() -> None:
     """Its queue is full, so the system answers no further connection."""
     with socket.socket() as full, ExitStack() as others:
