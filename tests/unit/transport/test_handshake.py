@@ -99,7 +99,7 @@ async def test_within_tls_a_redirection_does_not_ask_for_tls(is_tls: bool) -> No
 
 NOT_ON_UVLOOP = pytest.mark.skipif(
     os.environ.get("ETCD_AIO_TEST_LOOP") == "uvloop",
-    reason="uvloop does not close a loop in the turn after dials that were cancelled",
+    reason="uvloop cannot close its loop after these dials that were given up; the cause is not known yet",
 )
 
 
