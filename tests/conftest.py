@@ -2,6 +2,7 @@
 
 import gc
 import logging
+import signal
 from collections.abc import Generator
 from typing import Any
 
@@ -41,7 +42,12 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_sessionstart(session: pytest.Session) -> None:
-    """Log at DEBUG for the leak detector; tests and reports still get warnings only, and none about a slow machine."""
+    """Log at DEBUG for the leak detector; tests and reports still get warnings only, and none about a slow machine.
+
+    A run that `nohup` started ignores SIGHUP, and so would each program that a test starts.
+    """
+    if hasattr(signal, "SIGHUP"):
+        signal.signal(signal.SIGHUP, signal.SIG_DFL)
     logging.getLogger("etcd_aio").setLevel(logging.DEBUG)
     logging.getLogger("asyncio").addFilter(lambda record: not record.msg.startswith("Executing %s took"))
     plugin: Any = session.config.pluginmanager.get_plugin("logging-plugin")
