@@ -2,6 +2,7 @@
 
 import asyncio
 import ssl
+import threading
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack
 from importlib.util import find_spec
@@ -390,8 +391,16 @@ async def test_five_servers_are_replaced_under_load(fake: FakeEtcd) -> None:
 
 @pytest.mark.parametrize("host", ["api", "other"])
 async def test_a_request_that_begins_while_it_is_closed_leaves_no_connection(
-    library: Any, fake: FakeEtcd, host: str
+    library: Any, fake: FakeEtcd, host: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    may_end = threading.Event()
+    create = library.create_ssl_context
+
+    def create_slowly() -> object:
+        assert may_end.wait(PATIENCE)
+        return create()
+
+    monkeypatch.setattr(library, "create_ssl_context", create_slowly)
     async with HttpService() as one, fake.client() as etcd:
         await naming.update(etcd, "svc/api", add=[one.address])
         async with Directory(etcd, "svc/api") as directory:
@@ -401,6 +410,7 @@ async def test_a_request_that_begins_while_it_is_closed_leaves_no_connection(
                 beginning = asyncio.create_task(client.get(url))
                 await until(lambda: transport._making.locked())
                 await transport.aclose()
+                may_end.set()
                 with pytest.raises(RuntimeError, match="the transport is closed"):
                     await beginning
     assert one.connections == 0
