@@ -164,13 +164,16 @@ IMPORT = re.compile(r"^ *from (etcd_aio[\w.]*) import (?:\(([^)]*)\)|(.*))$", re
 
 
 def imported(text: str) -> set[str]:
-    """The names that a page imports from the project."""
-    return {
+    """The names that a page imports from the project, and those that it takes from modules that it imports."""
+    names = {
         f"{module}.{name.split(' as ')[0].strip()}"
         for module, lines, line in IMPORT.findall(text)
         for name in (lines or line).split("#")[0].split(",")
         if name.strip()
     }
+    for module in names & PUBLIC.keys():
+        names |= {f"{module}.{name}" for name in re.findall(rf"\b{module.split('.')[-1]}\.(\w+)\(", text)}
+    return names
 
 
 @pytest.mark.parametrize("page", [*ALL, *sorted((ROOT / "examples").rglob("*.py"))], ids=name)
