@@ -179,5 +179,9 @@ def test_what_is_internal_is_no_fact_and_has_a_public_owner(present: list[str]) 
 
 
 def test_what_a_public_package_exports_at_run_time_is_a_fact() -> None:
-    exported = {f"{module}.{name}" for module in PUBLIC for name in getattr(resolve_name(module), "__all__", ())}
+    modules = [
+        module for module in PUBLIC if not module.startswith("etcd_aio.contrib.")
+    ]  # those may lack their library
+    exported = {f"{module}.{name}" for module in modules for name in getattr(resolve_name(module), "__all__", ())}
+    assert len(exported) > 200
     assert exported - public_names().keys() - INTERNAL - PUBLIC.keys() == set()
