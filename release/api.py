@@ -91,6 +91,7 @@ def _exported(loader: griffe.GriffeLoader, module: str) -> Iterator[tuple[str, g
     except KeyError:  # an older commit may not have it
         return
     package = found.final_target if isinstance(found, griffe.Alias) else found
+    assert isinstance(package, griffe.Module)
     for name, path in sorted(_handed_on(package) | _defined(package)):
         value = None if name.startswith("_") and name != "__version__" else _target(loader, path)
         if value is not None and not isinstance(value, griffe.Module):

@@ -97,6 +97,7 @@ SEARCHED = (
     *("readiness", "liveness", "health check", "logging", "metrics", "prometheus", "opentelemetry", "backup"),
     *("fastapi", "starlette", "aiohttp", "django", "celery", "jupyter", "gunicorn", "kubernetes", "docker", "sigterm"),
     *("pytest-asyncio", "fixture", "trio", "anyio", "uvloop", "windows", "macos", "idempotent", "hedging"),
+    *("clientv3", "jetcd", "python-etcd3", "healthcheck", "maybe_applied", "too many calls", "graceful shutdown"),
 )
 
 
