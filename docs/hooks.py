@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from mkdocs.config.defaults import MkDocsConfig
+from mkdocs.exceptions import PluginError
 from mkdocs.structure.files import File, Files
 from mkdocs.structure.pages import Page
 
@@ -39,6 +40,9 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
     """Add the files from outside. mkdocs calls this with the files of the site."""
     for name, path in OUTSIDE.items():
         files.append(File.generated(config, name, abs_src_path=str(path)))
+    for beginning in WEIGHTS:
+        if not any(uri.startswith(beginning) for uri in files.src_uris):
+            raise PluginError(f"docs/hooks.py has a weight for {beginning}, and there is no such page")
     return files
 
 

@@ -29,7 +29,6 @@ from release.version import notes, read_version
 ROOT: Final = Path(__file__).parent.parent
 FILE: Final = Path(__file__).parent / "api.txt"
 _PACKAGES: Final = ("etcd_aio", "pytest_etcd_aio")
-_TOOLS: Final = ("TYPE_CHECKING", "public_names")
 _SPECIAL: Final = frozenset({"__aenter__", "__anext__", "__contains__", "__getitem__", "__iter__", "__len__"})
 _SHORT: Final = 200  # columns; a longer default is an implementation
 _STARS: Final = {griffe.ParameterKind.var_positional: "*", griffe.ParameterKind.var_keyword: "**"}
@@ -86,23 +85,46 @@ def _public(loader: griffe.GriffeLoader) -> Iterator[tuple[str, griffe.Object]]:
 
 
 def _exported(loader: griffe.GriffeLoader, module: str) -> Iterator[tuple[str, griffe.Object]]:
-    """The names that a package exports, as `etcd_aio.exports` has it; of a module, those that it defines."""
+    """The names that a module imports for others, and of one that is no package those that it defines."""
     try:
         found = loader.modules_collection[module]
     except KeyError:  # an older commit may not have it
         return
     package = found.final_target if isinstance(found, griffe.Alias) else found
-    for name, member in sorted(package.members.items()):
-        is_hidden = name.startswith("_") or name in _TOOLS or member.is_alias != package.is_init_module
-        if is_hidden and name != "__version__":
-            continue
-        target = _target(member)
-        if target is not None and not isinstance(target, griffe.Module):
-            yield name, target
+    assert isinstance(package, griffe.Module)
+    for name, path in sorted(_handed_on(package) | _defined(package)):
+        value = None if name.startswith("_") and name != "__version__" else _target(loader, path)
+        if value is not None and not isinstance(value, griffe.Module):
+            yield name, value
 
 
-def _target(member: griffe.Object | griffe.Alias) -> griffe.Object | None:
-    """What a name stands for; None if that is of another library."""
+def _handed_on(package: griffe.Module) -> set[tuple[str, str]]:
+    """The names of `import A as A` or `__all__`, also if a module inside of the package has the name."""
+    return {
+        (name, path)
+        for name, path in package.imports.items()
+        if re.search(rf"\b{name} as {name}\b", package.source) or name in (package.exports or ())
+    }
+
+
+def _defined(package: griffe.Module) -> set[tuple[str, str]]:
+    return {
+        (name, member.path)
+        for name, member in package.members.items()
+        if not member.is_alias and (not package.is_init_module or name == "__version__")
+    }
+
+
+def _target(loader: griffe.GriffeLoader, path: str) -> griffe.Object | None:
+    """What a path stands for; None if that is of another library."""
+    try:
+        member = loader.modules_collection[path]
+    except KeyError:
+        return None
+    return _own(member)
+
+
+def _own(member: griffe.Object | griffe.Alias) -> griffe.Object | None:
     try:
         target = member.final_target if isinstance(member, griffe.Alias) else member
     except (griffe.AliasResolutionError, griffe.CyclicAliasError):
@@ -121,7 +143,7 @@ def _facts(name: str, value: griffe.Object, names: Mapping[str, str]) -> Iterato
     elif isinstance(value, griffe.Class):
         yield f"class {name}({', '.join(map(str, value.bases))})"
         for member_name, member in sorted(value.all_members.items()):
-            target = _target(member)
+            target = _own(member)
             if target is None or (
                 target.parent is not value and target.parent is not None and target.parent.path in names
             ):

@@ -11,7 +11,7 @@ from collections import deque
 from collections.abc import Awaitable, Callable, Coroutine
 from contextlib import suppress
 from types import TracebackType
-from typing import TYPE_CHECKING, Final, NoReturn, Self, TypeVar, get_args
+from typing import TYPE_CHECKING, ClassVar, Final, NoReturn, Self, TypeVar, get_args
 
 from etcd_aio.aio import start_task
 from etcd_aio.backoff import Backoff
@@ -30,6 +30,7 @@ from etcd_aio.errors import (
     LeadershipLostError,
 )
 from etcd_aio.logs import log_for
+from etcd_aio.not_awaitable import NotAwaitable
 from etcd_aio.reprs import when_constructed
 from etcd_aio.store import Store
 from etcd_aio.types import KeyLike, LeaseLike, ValueLike, encode_key, flag, lease_id, shown_key, whole_number
@@ -46,6 +47,8 @@ _STAND_AGAIN: Final = Backoff(initial=1.0, multiplier=2.0, maximum=15.0, jitter=
 if it has led for a moment only, so that work that returns at once does not keep the cluster busy."""
 
 _MOMENT: Final = 1.0  # seconds
+
+_NOT_ENTERED: Final = "not entered: write `async with election.observe() as leaders:`"
 
 _OVERDUE_EVERY: Final = 1.0  # seconds between two warnings
 
@@ -315,11 +318,13 @@ class Election:
         return Leaders(self._store, Candidates(self._keys), self._keys.before)
 
 
-class Leaders:
+class Leaders(NotAwaitable):
     """The leaders of an election, one after the other; made by `Election.observe`.
 
     Iterate over it within its block. Cancelling the wait for the next one loses nothing.
     """
+
+    usage: ClassVar[str] = _NOT_ENTERED
 
     def __init__(self, store: Store, candidates: Candidates, prefix: bytes) -> None:
         self._store = store
@@ -362,7 +367,7 @@ class Leaders:
 
     async def __anext__(self) -> Leader | None:
         if self._watcher is None:
-            raise ClientUsageError("not entered: write `async with election.observe() as leaders:`")
+            raise ClientUsageError(_NOT_ENTERED)
         while not self._news:
             batch = await self._watcher.next_batch()
             self._news.extend(self._candidates.changed(batch.events, batch.revision))

@@ -24,6 +24,7 @@ from etcd_aio.fake.outcomes import Outcome, Pending
 from etcd_aio.fake.refusals import Refusal
 from etcd_aio.fake.releases import NEWEST, release_of
 from etcd_aio.fake.sessions import Session
+from etcd_aio.not_awaitable import AsyncBlock
 from etcd_aio.transport import Engine, Metadata, TransportOptions
 from etcd_aio.types import KeyLike, KeyValue
 
@@ -34,7 +35,7 @@ if TYPE_CHECKING:
 _MOST_STEPS: Final = 1_000_000  # of one `advance`
 
 
-class FakeEtcd:
+class FakeEtcd(AsyncBlock):
     """An etcd cluster in memory: `async with FakeEtcd() as fake:`.
 
     Clients of it run as a whole, and only their connections are imitated. Requests are answered in a later turn of the

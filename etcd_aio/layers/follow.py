@@ -7,18 +7,21 @@ Each batch says how far the receiver is with it, and a later follow goes on from
 from collections.abc import AsyncIterator, Collection
 from dataclasses import dataclass
 from types import TracebackType
-from typing import Final, Self
+from typing import ClassVar, Final, Self
 
 from etcd_aio import UNSET, Event, EventType, KeyLike, KeyRange, KeyValue, Scan, Store, Timeout, Watcher, op
 from etcd_aio.errors import ClientUsageError, CompactedError, StoreRolledBackError
 from etcd_aio.layers.reconcile import Merge, changed_since
 from etcd_aio.layers.sorting import sorted_keys
+from etcd_aio.not_awaitable import NotAwaitable
 from etcd_aio.reprs import when_constructed
 from etcd_aio.types import to_bytes, whole_number
 
 _STREAM: Final = "etcd_aio mirror"
 """A stream of their own, so that no other watch requests progress on it: before etcd 3.4.25 and 3.5.8 the answer can
 come ahead of events, and a revision that was taken from it would lose them."""
+
+_NOT_ENTERED: Final = "follow() is not entered: write `async with follow(...) as batches:`"
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -41,7 +44,7 @@ class MirrorBatch:
         return f"MirrorBatch(<{len(self.changes)} changes>, revision={self.revision}{base})"
 
 
-class Follow(AsyncIterator[MirrorBatch]):
+class Follow(NotAwaitable, AsyncIterator[MirrorBatch]):
     """The keys of a prefix and all their changes: see `follow`.
 
     It is entered and iterated over once, by one task at a time. Cancelling a step of the iteration loses nothing: the
@@ -55,6 +58,8 @@ class Follow(AsyncIterator[MirrorBatch]):
       behind what a `client.ordered()` that is followed has seen.
     - `EtcdError`: as every scan and watch.
     """
+
+    usage: ClassVar[str] = _NOT_ENTERED
 
     def __init__(
         self, store: Store, prefix: KeyLike, *, since: int, known: Collection[KeyLike] | None, timeout: Timeout
@@ -124,7 +129,7 @@ class Follow(AsyncIterator[MirrorBatch]):
 
     async def __anext__(self) -> MirrorBatch:
         if not self._is_entered:
-            raise ClientUsageError("follow() is not entered: write `async with follow(...) as batches:`")
+            raise ClientUsageError(_NOT_ENTERED)
         if self._is_taking:
             raise ClientUsageError("two tasks iterate over one follow(): give each its own")
         self._is_taking = True

@@ -96,7 +96,7 @@ class Counter:
         Cancellation: as with every write, if it was sent already; otherwise it is not added.
         """
         deadline = deadline_after(self._timeout if timeout is UNSET else timeout, asyncio.get_running_loop().time())
-        return await self._additions.call(_integer(number, "number"), deadline, _late)
+        return await self._additions.call(_integer(number, "number"), deadline, self._late)
 
     async def get(self, *, timeout: Timeout = UNSET) -> int:
         """Read the value; 0 if the key does not exist.
@@ -223,11 +223,10 @@ class Counter:
             text = f"{shown_key(self._key)} is {refusal.value}, and {number:+} would pass its {bound} of {limit}"
         return CounterLimitError(text, value=refusal.value)
 
-
-def _late(is_sent: bool) -> EtcdTimeoutError:
-    error = EtcdTimeoutError("the counter was not changed in time")
-    error.maybe_applied = is_sent
-    return error
+    def _late(self, is_sent: bool) -> EtcdTimeoutError:
+        error = EtcdTimeoutError(f"the counter {shown_key(self._key)} was not changed in time")
+        error.maybe_applied = is_sent
+        return error
 
 
 def _as_key(reply: OpResult) -> KeyValue | None:

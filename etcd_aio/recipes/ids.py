@@ -11,7 +11,7 @@ from etcd_aio.deadline import NEVER, deadline_after, time_left
 from etcd_aio.errors import CounterError, EtcdError
 from etcd_aio.recipes.counter import DEFAULT_TIMEOUT, Counter
 from etcd_aio.reprs import when_constructed
-from etcd_aio.types import KeyLike, whole_number
+from etcd_aio.types import KeyLike, encode_key, shown_key, whole_number
 
 DEFAULT_BLOCK: Final = 1000
 """Ids in a block: one round trip for so many; a process that ends wastes the rest of its block."""
@@ -47,6 +47,7 @@ class IdAllocator:
         writer: Writer | None = None,
         timeout: float | None = DEFAULT_TIMEOUT,
     ) -> None:
+        self._key = encode_key(name, "name")
         self._counter = Counter(client, name, writer=writer, timeout=timeout)
         self._block = whole_number(block, "block", minimum=1)
         self._timeout = timeout
@@ -90,7 +91,7 @@ class IdAllocator:
             except TimeoutError as error:
                 if isinstance(error, EtcdError) or not scope.expired():
                     raise
-                raise EtcdTimeoutError("no block of ids was taken in time") from None
+                raise EtcdTimeoutError(f"no block of ids of {shown_key(self._key)} was taken in time") from None
         return self._hand_out()
 
     def _hand_out(self) -> int:

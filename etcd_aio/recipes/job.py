@@ -23,6 +23,7 @@ from etcd_aio.errors import (
     NoSpaceError,
     ResultLostError,
 )
+from etcd_aio.not_awaitable import AsyncBlock
 from etcd_aio.recipes.jobs import JobKeys, Kind, checked_delay, id_of
 from etcd_aio.reprs import when_constructed
 from etcd_aio.types import shown_key, to_bytes
@@ -76,7 +77,7 @@ class Shift(Protocol):
         ...
 
 
-class Job:
+class Job(AsyncBlock):
     """A job of a worker: `async with job:`.
 
     Leaving the block completes the job, unless it was ended within; if it ends by an exception, the job is free again

@@ -265,13 +265,15 @@ async def test_settings_stay_in_an_outage(fake: FakeEtcd, client: Client) -> Non
         assert config.current.title == "b"
 
 
-async def test_without_a_file_a_start_needs_etcd() -> None:
+async def test_without_a_file_a_start_needs_etcd(caplog: pytest.LogCaptureFixture) -> None:
     async with FakeEtcd() as fake:
         fake.members[0].stop()
         async with fake.client(timeout=0.05) as client:
             with pytest.raises(NoAvailableEndpointsError):
                 async with LiveConfig(client, Settings, prefix=PREFIX):
                     pass
+            assert "cannot be read from etcd: " in caplog.text
+            assert "tried again" not in caplog.text, "the block was not entered, so that is its end"
             with pytest.raises(EtcdTimeoutError, match="not read within"):
                 async with LiveConfig(client, Settings, prefix=PREFIX, timeout=0.001):
                     pass

@@ -97,6 +97,7 @@ SEARCHED = (
     *("readiness", "liveness", "health check", "logging", "metrics", "prometheus", "opentelemetry", "backup"),
     *("fastapi", "starlette", "aiohttp", "django", "celery", "jupyter", "gunicorn", "kubernetes", "docker", "sigterm"),
     *("pytest-asyncio", "fixture", "trio", "anyio", "uvloop", "windows", "macos", "idempotent", "hedging"),
+    *("clientv3", "jetcd", "python-etcd3", "healthcheck", "maybe_applied", "too many calls", "graceful shutdown"),
 )
 
 
@@ -164,13 +165,16 @@ IMPORT = re.compile(r"^ *from (etcd_aio[\w.]*) import (?:\(([^)]*)\)|(.*))$", re
 
 
 def imported(text: str) -> set[str]:
-    """The names that a page imports from the project."""
-    return {
+    """The names that a page imports from the project, and those that it takes from modules that it imports."""
+    names = {
         f"{module}.{name.split(' as ')[0].strip()}"
         for module, lines, line in IMPORT.findall(text)
         for name in (lines or line).split("#")[0].split(",")
         if name.strip()
     }
+    for module in names & PUBLIC.keys():
+        names |= {f"{module}.{name}" for name in re.findall(rf"\b{module.split('.')[-1]}\.(\w+)\(", text)}
+    return names
 
 
 @pytest.mark.parametrize("page", [*ALL, *sorted((ROOT / "examples").rglob("*.py"))], ids=name)

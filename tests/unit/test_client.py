@@ -256,6 +256,7 @@ def test_credentials_in_a_text_do_not_go_in_the_clear_either(rest: str) -> None:
     with pytest.raises(ConfigError, match="in plain text") as caught:
         Client.from_url(f"etcd://root:c4n4ry@m1{rest}")
     assert "c4n4ry" not in str(caught.value)
+    assert "etcds://" in str(caught.value), "what to write in a URL"
     assert Client.from_url("etcd://root:c4n4ry@m1?allow_insecure_auth=true").endpoints == ("http://m1:2379",)
     with pytest.raises(ConfigError, match="in plain text"):
         Client.from_env({"ETCDCTL_USER": "root:c4n4ry"})

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from os import PathLike, fspath
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Final, Generic, Literal, Self, TypeAlias, TypeVar, get_args, overload
+from typing import Any, ClassVar, Final, Generic, Literal, Self, TypeAlias, TypeVar, get_args, overload
 
 from etcd_aio import EtcdError, EtcdTimeoutError, KeyLike, KeyRange, KeyValue, Store
 from etcd_aio.aio import start_background_task
@@ -25,6 +25,7 @@ from etcd_aio.contrib.config.snapshot import Snapshot, checked_prefix, relative
 from etcd_aio.deadline import deadline_after
 from etcd_aio.errors import CacheError, ClientUsageError, InvalidRequestError
 from etcd_aio.logs import log_for
+from etcd_aio.not_awaitable import NotAwaitable
 from etcd_aio.reprs import when_constructed
 from etcd_aio.types import encode_key, shown_key
 
@@ -35,6 +36,7 @@ OnInvalid: TypeAlias = Literal["keep", "raise"]
 
 logger: Final = logging.getLogger("etcd_aio.config")
 
+_NOT_ENTERED: Final = "not entered: write `async with LiveConfig(...) as config:`"
 _AGAIN: Final = Backoff(initial=0.5, multiplier=2.0, maximum=15.0, jitter=0.5)
 
 
@@ -66,7 +68,7 @@ class _Version(Generic[T]):
     snapshot: Snapshot
 
 
-class LiveConfig(Generic[T]):
+class LiveConfig(NotAwaitable, Generic[T]):
     """The settings in etcd, validated, and kept up to date.
 
         @dataclass(frozen=True)
@@ -101,6 +103,8 @@ class LiveConfig(Generic[T]):
     Raises:
         InvalidRequestError, TypeError: an argument is invalid.
     """
+
+    usage: ClassVar[str] = _NOT_ENTERED
 
     @overload
     def __init__(
@@ -252,7 +256,7 @@ class LiveConfig(Generic[T]):
 
     def _entered(self) -> _Version[T]:
         if self._version is None:
-            raise ClientUsageError("not entered: write `async with LiveConfig(...) as config:`")
+            raise ClientUsageError(_NOT_ENTERED)
         return self._version
 
     @property

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from etcd_aio import Client, KeyLike, op
 from etcd_aio.errors import ClientUsageError
+from etcd_aio.not_awaitable import AsyncBlock
 from etcd_aio.types import encode_key
 
 if TYPE_CHECKING:
@@ -18,7 +19,7 @@ _DONE = b"done"
 _SUFFIX = b"/done"  # not hexadecimal, as a lease is
 
 
-class Singleton:
+class Singleton(AsyncBlock):
     """A block that runs once for its name: `async with etcd.singleton("migrate-7") as won:`.
 
     Entering waits until the block is done, or this worker may run it. `won` says which. When the block of the winner

@@ -133,6 +133,7 @@ async def test_a_timeout_says_whether_it_may_have_been_added() -> None:
             late = asyncio.ensure_future(counter.add(1, timeout=0.2))
             results = await asyncio.gather(*both, late, return_exceptions=True)
         assert [isinstance(one, EtcdTimeoutError) for one in results] == [True] * 3
+        assert all(str(one).startswith("the counter b'n' was not changed in time") for one in results)
         assert [isinstance(one, EtcdError) and one.maybe_applied for one in results] == [True, True, False]
         before = int(fake.keys()[b"n"])
         assert await counter.add(1) == before + 1

@@ -1,10 +1,11 @@
 """The public interface as text: which facts there are, and which changes of them break users."""
 
 from pathlib import Path
+from pkgutil import resolve_name
 
 import pytest
 
-from release.api import ROOT, compare, facts_of, name_of, undocumented, unexplained
+from release.api import FILE, ROOT, compare, facts_of, name_of, public_names, undocumented, unexplained
 from release.public import INTERNAL, PUBLIC
 
 SOURCES = {
@@ -14,6 +15,7 @@ from typing import TYPE_CHECKING
 from etcd_aio._inner import Client as Client
 from etcd_aio._inner import connect as connect
 from etcd_aio._inner import RetryMode as RetryMode
+from etcd_aio._tools import tool
 from etcd_aio.errors import EtcdError as EtcdError
 from etcd_aio.other import hidden as _hidden
 
@@ -57,6 +59,18 @@ class LostError(EtcdError):
     default_message = "lost"
 """,
     "etcd_aio/other.py": "def hidden() -> None: ...\n",
+    "etcd_aio/_tools.py": "def tool() -> None: ...\n",
+    # A function has the name of its module, and a module hands names on as a package does.
+    "etcd_aio/layers/__init__.py": "from etcd_aio.layers.follow import follow as follow\n",
+    "etcd_aio/layers/follow.py": "def follow() -> None: ...\n\n\nclass Batch: ...\n\n\nclass Step: ...\n",
+    "etcd_aio/layers/mirror.py": """
+from etcd_aio.layers.follow import Batch as Batch
+from etcd_aio.layers.follow import Step
+from etcd_aio.layers.follow import follow as follow
+
+
+class Mirror: ...
+""",
     "pytest_etcd_aio/__init__.py": "",
 }
 FACTS = [
@@ -64,9 +78,12 @@ FACTS = [
     "class etcd_aio.Client(Base)",
     "class etcd_aio.errors.EtcdError(Exception)",
     "class etcd_aio.errors.LostError(EtcdError)",
+    "class etcd_aio.layers.mirror.Batch()",
+    "class etcd_aio.layers.mirror.Mirror()",
     "def etcd_aio.Client.shared -> int",
     "def etcd_aio.connect -> None",
     "def etcd_aio.errors.EtcdError.text -> str",
+    "def etcd_aio.layers.follow -> None",
     "etcd_aio.Client(*, timeout: float = 5.0)",
     "etcd_aio.Client(0, endpoints: str | None = None)",
     "etcd_aio.Client.endpoints = endpoints",
@@ -82,6 +99,7 @@ FACTS = [
     "etcd_aio.connect(0, client: Client)",
     "etcd_aio.errors.EtcdError.code: int",
     "etcd_aio.errors.LostError.default_message = 'lost'",
+    "etcd_aio.layers.mirror.follow is etcd_aio.layers.follow",
 ]
 
 
@@ -142,9 +160,28 @@ def test_an_object_is_documented_by_any_of_its_public_names() -> None:
     assert undocumented(public, {"b.One", "c.Other"}) == ["a.Two"]
 
 
-def test_what_is_internal_is_no_fact_and_has_a_public_owner() -> None:
-    facts = {name_of(fact) for fact in facts_of(ROOT)}
+@pytest.fixture(scope="module")
+def present() -> list[str]:
+    return facts_of(ROOT)
+
+
+def test_the_file_has_the_present_interface(present: list[str]) -> None:
+    """Each change of it is seen in the change that makes it, such as a method for other packages of the library."""
+    assert FILE.read_text(encoding="utf-8").splitlines() == present, "run `python -m release.api --write`"
+
+
+def test_what_is_internal_is_no_fact_and_has_a_public_owner(present: list[str]) -> None:
+    facts = {name_of(fact) for fact in present}
     assert not facts & INTERNAL
     for name in INTERNAL:
         owner = name.rpartition(".")[0]
         assert owner in PUBLIC or owner in facts, name
+
+
+def test_what_a_public_package_exports_at_run_time_is_a_fact() -> None:
+    modules = [
+        module for module in PUBLIC if not module.startswith("etcd_aio.contrib.")
+    ]  # those may lack their library
+    exported = {f"{module}.{name}" for module in modules for name in getattr(resolve_name(module), "__all__", ())}
+    assert len(exported) > 200
+    assert exported - public_names().keys() - INTERNAL - PUBLIC.keys() == set()
