@@ -6,7 +6,7 @@ from etcd_aio.cli.outcome import bad_arguments
 from etcd_aio.cli.permissions import KIND_OF, keys_of, revoked
 from etcd_aio.cli.results import Done
 from etcd_aio.cli.session import Session
-from etcd_aio.errors import RootRoleNotExistError
+from etcd_aio.errors import RootRoleNotExistError, printable
 
 
 @verb("enable")
@@ -94,7 +94,7 @@ async def user_get(session: Session, words: tuple[str, ...], *, detail: bool) ->
         if not detail:
             session.show(user)
             return
-        session.line(f"User: {name}")
+        session.line(printable(f"User: {name}"))
         for role in user.roles:
             session.line("")
             session.show(await client.auth.role_get(role))

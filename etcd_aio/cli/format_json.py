@@ -51,8 +51,10 @@ Json: TypeAlias = bool | int | str | Sequence["Json"] | Mapping[str, "Json"] | N
 
 _PERMISSIONS: Final = {Permission.READ: 0, Permission.WRITE: 1, Permission.READWRITE: 2}
 _ALARMS: Final = {Alarm.NOSPACE: 1, Alarm.CORRUPT: 2}
-# Go escapes these within strings, so that the text may stand in HTML.
-_ESCAPED: Final = str.maketrans({char: f"\\u{ord(char):04x}" for char in "<>&\u2028\u2029"})
+# Go escapes the first within strings, so that the text may stand in HTML. A terminal may obey the rest.
+_ESCAPED: Final = str.maketrans(
+    {char: f"\\u{ord(char):04x}" for char in ("<", ">", "&", "\u2028", "\u2029", *map(chr, range(0x7F, 0xA0)))}
+)
 
 
 def as_json(result: Shown, style: Style) -> str | None:

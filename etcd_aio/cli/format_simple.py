@@ -57,7 +57,9 @@ def _lines(result: Shown, style: Style) -> Iterable[str]:
             return _operation(result, style)
         case Watched():
             return _watched(result, style)
-        case Done() | MembersChanged():
+        case Done():
+            return (printable(result.text),)
+        case MembersChanged():  # some lines, in which names are quoted
             return (result.text,)
         case LeaseGrantResult():
             return (f"lease {lease_word(result.id)} granted with TTL({result.ttl}s)",)

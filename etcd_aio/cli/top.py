@@ -62,7 +62,7 @@ def _is_screen() -> bool:
 
 async def _lines(session: Session, looks: AsyncIterator[Snapshot], *, is_once: bool, interval: float) -> None:
     async for snapshot in looks:
-        session.line(json.dumps({"time": round(time.time(), 3), **asdict(snapshot)}, ensure_ascii=False))
+        session.line(json.dumps({"time": round(time.time(), 3), **asdict(snapshot)}))
         if is_once:
             return
         await asyncio.sleep(interval)

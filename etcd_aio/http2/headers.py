@@ -27,6 +27,9 @@ _ENTRY_OVERHEAD: Final = 32  # bytes that an entry of the table counts beyond it
 _MAX_REMEMBERED: Final = 256  # blocks; limits the memory for a peer whose blocks never repeat
 _MAX_REMEMBERED_SIZE: Final = 1024  # bytes of a block; those that repeat are short
 
+# A table that was resized between two blocks announces its smallest and its last size (RFC 7541, 4.2), and no more.
+_MANY_TABLE_SIZES: Final = re.compile(rb"(?:[\x20-\x3e]|\x3f[\x80-\xff]*[\0-\x7f]){3}")
+
 _NAME: Final = re.compile(r"[!#$%&'*+\-.^_`|~0-9a-z]+")
 _FORBIDDEN_IN_VALUES: Final = re.compile("[\0\r\n]")
 _OF_HTTP_1: Final = frozenset({"connection", "keep-alive", "proxy-connection", "transfer-encoding", "upgrade"})
@@ -88,6 +91,8 @@ class HeaderDecoder:
         known = self._known.get(block)
         if known is not None:
             return known
+        if _MANY_TABLE_SIZES.match(block):  # they take time, and are no part of what is decoded
+            raise RemoteProtocolError(ErrorCode.COMPRESSION_ERROR, "header block: more than two table sizes")
         before = self._table_state()
         try:
             raw = self._decoder.decode(block, raw=True)

@@ -14,7 +14,7 @@ import pytest
 import trustme
 from websockets.utils import accept_key
 
-from etcd_aio import methods, pb
+from etcd_aio import Client, methods, pb
 from etcd_aio.codec import decode, encode
 from etcd_aio.errors import (
     AttemptFailure,
@@ -22,6 +22,7 @@ from etcd_aio.errors import (
     ConnectionLostError,
     Delivery,
     LocalReason,
+    MalformedReplyError,
     StatusCode,
     TLSError,
 )
@@ -806,6 +807,23 @@ async def test_a_message_that_cannot_be_read_is_malformed(text: bytes) -> None:
     async with dialogue(WebSocketPeer(b"\x81\x7f" + len(text).to_bytes(8, "big") + text)) as stream:
         failure = await failure_of(stream.receive())
         assert (failure.code, failure.reason) == (StatusCode.INTERNAL, LocalReason.MALFORMED)
+
+
+@pytest.mark.parametrize(
+    "frame",
+    [
+        pytest.param(b"\x82\x02\xff\0", id="not JSON"),
+        pytest.param(b'\x81\x28{"result":{"events":[{"kv":{"key":1}}]}}', id="not of its type"),
+    ],
+)
+async def test_a_watch_ends_by_a_message_that_cannot_be_read(frame: bytes) -> None:
+    header = {"cluster_id": "1", "member_id": "2", "revision": "7", "raft_term": "1"}
+    created = json.dumps({"result": {"header": header, "watch_id": str(1 << 32), "created": True}}).encode()
+    peer = WebSocketPeer(b"\x81\x7e" + len(created).to_bytes(2, "big") + created + frame)
+    async with stream_server(peer.serve) as port, Client(f"http://127.0.0.1:{port}", engine="gateway") as client:
+        with pytest.raises(MalformedReplyError):
+            async with asyncio.timeout(PATIENCE), client.watch("k") as watcher:
+                await anext(watcher)
 
 
 async def test_a_cut_websocket_ends_its_stream_alone() -> None:

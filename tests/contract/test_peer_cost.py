@@ -89,6 +89,10 @@ HTTP2_FLOODS: Final = {
     "informational responses": lambda: repeated(headers(1, b"\x08\x03103")),
     "large header blocks": lambda: filled(lambda number: headers(1, static_fields(number))),
     "large blocks for a stream that is over": lambda: filled(lambda number: headers(3, static_fields(number))),
+    "header blocks of table sizes": lambda: repeated(headers(1, b"\x20" * 16_000 + b"\x08\x03103")),
+    "resets of a stream that is over": lambda: repeated(frame(frames.RST_STREAM, u32(8), stream_id=3)),
+    "goodbyes": lambda: repeated(frame(frames.GOAWAY, u32(frames.MAX_STREAM_ID) + u32(0))),
+    "padding": lambda: repeated(frame(frames.DATA, b"\x01\0", flags=frames.PADDED, stream_id=1)),
 }
 
 

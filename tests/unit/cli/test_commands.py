@@ -129,3 +129,27 @@ async def test_a_command_that_cannot_be_started_leaves_nothing(
     gc.collect()
     assert [str(warning.message) for warning in recwarn] == []
     assert fake.keys() == {}
+
+
+# Names.
+
+
+async def test_names_do_not_control_the_terminal(command: CommandLine) -> None:
+    name = "a\x1b[31m\nforged\x9b\u2028b"
+    for words in (
+        ("role", "add", name),
+        ("role", "grant-permission", name, "read", "a"),
+        ("user", "add", name, "--no-password"),
+        ("user", "grant-role", name, name),
+        ("user", "get", name, "--detail"),
+        ("user", "get", name, "-w", "json"),
+        ("user", "get", f"x{name}"),
+        ("user", "revoke-role", name, name),
+        ("user", "delete", name),
+        ("role", "delete", name),
+    ):
+        await command(*words)
+        text = command.out.decode() + command.err
+        assert text.strip(), words
+        assert all(line.replace("\t", "").isprintable() for line in text.split("\n")), words
+        assert "\nforged" not in text, words

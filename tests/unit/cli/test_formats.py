@@ -154,14 +154,12 @@ EVIL = "a\x1b[31m\r\n\x9b\u2028b"
         RoleListResult(HEADER, (EVIL,)),
         User(HEADER, EVIL, (EVIL,)),
         Role(HEADER, EVIL, ()),
+        Done(f"User {EVIL} created", HEADER),
     ],
     ids=lambda result: type(result).__name__,
 )
 def test_names_of_the_cluster_do_not_control_the_terminal(result: Shown, word: str) -> None:
     text = FORMATS[word](result, Style())
     for line in (text or "").split("\n"):
-        shown = line.replace("\t", "")
-        assert "\x1b" not in shown
-        assert "\r" not in shown
-        assert word == "json" or shown.isprintable(), "what etcdctl prints as JSON may have C1 characters"
+        assert line.replace("\t", "").isprintable()
     assert "\na" not in (text or "")

@@ -73,6 +73,7 @@ def test_the_memory_of_blocks_is_bounded() -> None:
         pytest.param(b"\xff\xff\xff\x7f", id="an index beyond the table"),
         pytest.param(b"\x3f\xe2\x1f", id="a table larger than allowed"),
         pytest.param(b"\x88\x20", id="a table size inside a block"),
+        pytest.param(b"\x20\x3f\xe1\x1f\x3f\x01\x88", id="three table sizes"),
         pytest.param(b"\x00\x05ab", id="a name cut short"),
         pytest.param(b"\x00\x81\x00\x00", id="Huffman code with wrong padding"),
         pytest.param(b"\x1f" + b"\xff" * 60_000, id="a number without an end"),
@@ -83,6 +84,11 @@ def test_what_is_no_hpack_is_refused_in_few_words(block: bytes) -> None:
         HeaderDecoder().decode(block)
     assert raised.value.code is ErrorCode.COMPRESSION_ERROR
     assert len(str(raised.value)) < 100
+
+
+def test_a_block_announces_two_table_sizes() -> None:
+    decoded = HeaderDecoder().decode(b"\x20\x3f\xe1\x1f\x88")
+    assert decoded.fields == ((":status", "200"),)
 
 
 def test_no_error_quotes_the_block() -> None:
