@@ -743,7 +743,8 @@ async def test_a_peer_that_only_sends_pings_is_left_before_the_answers_fill_the_
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(FloodBudget, "spend", lambda *_: True)  # as if they came slowly, for days
-    async with dialogue(WebSocketPeer(b"\x89\x7d" + b"p" * 125, repeats=True)) as stream:
+    pings = (b"\x89\x7d" + b"p" * 125) * 500
+    async with dialogue(WebSocketPeer(pings, repeats=True)) as stream:
         async with asyncio.timeout(PATIENCE):
             failure = await failure_of(stream.receive())
         assert "does not read the answers" in failure.message
