@@ -8,13 +8,15 @@ same attribute. The tasks started here take their first step in a later turn of 
 import asyncio
 from collections.abc import Awaitable, Callable, Coroutine
 from contextvars import Context
-from typing import Any, Final, TypeVar, TypeVarTuple
+from functools import wraps
+from typing import Any, Final, ParamSpec, TypeVar, TypeVarTuple
 
 from etcd_aio.deadline import NEVER
 from etcd_aio.errors import ClientClosedError, EtcdError, WrongLoopError
 
 T = TypeVar("T")
 A = TypeVarTuple("A")
+P = ParamSpec("P")
 
 ATTEMPT_SECONDS: Final = 10.0
 """Of a call that is made again if it has no answer: the answer may be lost on a connection that works otherwise."""
@@ -56,6 +58,19 @@ def start_timer_at(at: float, call: Callable[[*A], object], *arguments: *A) -> a
 def start_timer(seconds: float, call: Callable[[*A], object], *arguments: *A) -> asyncio.TimerHandle:
     """Call back after some seconds, as `start_timer_at` does."""
     return asyncio.get_running_loop().call_later(seconds, call, *arguments, context=Context())
+
+
+def apart(method: Callable[P, T]) -> Callable[P, T]:
+    """Make a function run in an empty context, as a background task does.
+
+    It tells what a call happens to show, which is not a part of that call: the loss of a connection, for example.
+    """
+
+    @wraps(method)
+    def in_own_context(*arguments: P.args, **keywords: P.kwargs) -> T:
+        return Context().run(method, *arguments, **keywords)
+
+    return in_own_context
 
 
 def check_loop(task: "asyncio.Task[object]") -> None:

@@ -110,6 +110,8 @@ class Balancer(TwoPartClose):
 
     # Picking.
 
+    is_part: Final = False  # it has every endpoint
+
     @property
     def endpoints(self) -> tuple[Endpoint, ...]:
         """The endpoints in use, in the order given."""
@@ -317,7 +319,7 @@ class SingleEndpointView:
         endpoint: the one endpoint.
     """
 
-    __slots__ = ("_balancer", "_name", "endpoints")
+    __slots__ = ("_balancer", "_name", "endpoints", "is_part")
 
     p99_latency = 0.0  # there is no other endpoint to compare with
 
@@ -325,6 +327,7 @@ class SingleEndpointView:
         self._balancer = balancer
         self._name = endpoint.name
         self.endpoints = (endpoint,)
+        self.is_part = len(balancer.endpoints) > 1
 
     @property
     def ready_count(self) -> int:

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Sequence
 from math import inf
 from typing import Final, TypeAlias
 
-from etcd_aio.aio import start_background_task, start_timer
+from etcd_aio.aio import apart, start_background_task, start_timer
 from etcd_aio.backoff import Backoff
 from etcd_aio.balancer.connectivity import ConnectivityState
 from etcd_aio.balancer.health_verdicts import Finding, Health, ServiceHealth, percentile_99, silence_limit
@@ -79,6 +79,7 @@ class HealthMonitor(TwoPartClose):
         if not self.is_armed:
             self._set_timer(_INTERVAL)
 
+    @apart
     def on_changed(self, sub_connection: SubConnection, service: ServiceHealth) -> None:
         """Take note that the health of a service has changed."""
         endpoint, calls = sub_connection.endpoint_name, _calls_of(sub_connection, service)

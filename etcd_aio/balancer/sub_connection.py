@@ -11,6 +11,7 @@ import logging
 from collections.abc import Callable
 from typing import Final, Protocol
 
+from etcd_aio.aio import apart
 from etcd_aio.balancer.connection_record import ConnectionRecord, OnLeave, SubConnectionStream
 from etcd_aio.balancer.connectivity import ConnectivityState, check_transition
 from etcd_aio.balancer.dialler import Dialler, Dialling
@@ -305,6 +306,7 @@ class SubConnection(TwoPartClose):
 
     # The end of a connection, and of all.
 
+    @apart
     def reject(self, error: BaseException) -> None:
         """Give up the current connection: its peer is not the member it should be.
 
@@ -411,6 +413,7 @@ class SubConnection(TwoPartClose):
 
     # Called by the record of a connection: see `RecordOwner`.
 
+    @apart
     def on_connection_ended(self, record: ConnectionRecord, reason: str) -> None:
         if record.connection is not None and record.connection is self._connection:
             self._connection = None
@@ -419,6 +422,7 @@ class SubConnection(TwoPartClose):
             self.log.info("endpoint %s: %s", self.endpoint_name, reason, extra={"endpoint": self.endpoint_name})
             self._change(ConnectivityState.IDLE)
 
+    @apart
     def on_connection_over(self, record: ConnectionRecord) -> None:
         self._live.pop(record, None)
         self._on_change()

@@ -501,7 +501,11 @@ class Call(Generic[Request, Reply]):
         if error is not None and error.retry_hint is RetryHint.REFRESH_TOKEN:
             was_renewed = self._refusals is not None and self._refusals.has_renewed
             self._context.tokens.refused_for_good(
-                token_of(self._metadata), error, self._loop.time(), was_renewed=was_renewed
+                token_of(self._metadata),
+                error,
+                self._loop.time(),
+                was_renewed=was_renewed,
+                by_one=self._context.balancer.is_part,
             )
             if could_renew and not was_renewed and self._may_retry and self._loop.time() >= self._deadline:
                 # An error of the token would say that something is wrong with the user or the password.

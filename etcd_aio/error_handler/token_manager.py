@@ -16,7 +16,7 @@ from etcd_aio.aio import start_background_task
 from etcd_aio.closing import TwoPartClose, Unwinding
 from etcd_aio.deadline import NEVER
 from etcd_aio.error_handler.outcome import unexpected_error
-from etcd_aio.error_handler.token_state import TokenState, is_spent
+from etcd_aio.error_handler.token_state import TokenState, auth_revision, is_spent
 from etcd_aio.errors import (
     ClientClosedError,
     EtcdError,
@@ -117,7 +117,9 @@ class TokenManager(TwoPartClose):
         await self._wait(error, deadline)
         return True
 
-    def refused_for_good(self, used: str, error: EtcdError, now: float, *, was_renewed: bool) -> None:
+    def refused_for_good(
+        self, used: str, error: EtcdError, now: float, *, was_renewed: bool, by_one: bool = False
+    ) -> None:
         """A call ends with this refusal: the next call gets a new token, unless that would not help.
 
         Args:
@@ -125,9 +127,12 @@ class TokenManager(TwoPartClose):
             error: the refusal.
             now: the instant.
             was_renewed: the token was fetched for this very call.
+            by_one: by one member, and no other was asked.
         """
         if self._fetch is None:
             return
+        if by_one and was_renewed and auth_revision(used) is None:
+            return  # it lags behind, and the others know the token
         if was_renewed and isinstance(error, InvalidTokenError) and not self.state.has_newer(used):
             self.state.failed(private_copy(error), now, self._random)
         if is_spent(error, used):

@@ -22,8 +22,9 @@ which token.
   - "invalid auth token" means that the token has expired, or was lost in a restart: another one is needed. If that one
     is refused too, the member may only lag behind, since simple tokens are replicated: the other members are tried
     first, and then all once more, with the waits between the attempts of a call. If all refuse it even then, it was
-    lost too, as in a rolling restart, and there is another one, until the call's deadline. A JWT is not replicated: if
-    every member refuses a few of them, the answer is final.
+    lost too, as in a rolling restart, and there is another one, until the call's deadline. Each further one is tried
+    twice as often: it has to become older than the members lag. A JWT is not replicated: if every member refuses a few
+    of them, the answer is final.
   - Without a token ("user name is empty") one is fetched; if there still is none, the answer is final.
 """
 
@@ -46,7 +47,7 @@ _BACKOFF: Final = Backoff(initial=0.1, multiplier=2.0, maximum=2.0, jitter=0.5)
 _SPREAD: Final = 1.0  # seconds over which clients that lose their tokens together log in
 _SOON: Final = 10.0  # seconds between two losses that are no coincidence
 _MOST_TOKENS: Final = 3  # JWTs of one call, that are refused as invalid
-_ROUNDS: Final = 2  # over all members, with a simple token that was fetched for the call
+_MORE_ROUNDS: Final = 2  # times as many over all members, with each further simple token of a call
 _JWT_PARTS: Final = 3
 
 
@@ -173,7 +174,9 @@ class TokenRefusals:
             return TokenRemedy.RAISE
         is_replicated = bool(token) and auth_revision(token) is None
         is_new = self._tokens > 1 and not isinstance(error, UserEmptyError)
-        enough = 1 if not is_new else endpoints * _ROUNDS if is_replicated else endpoints
+        enough = 1 if not is_new else endpoints
+        if is_new and is_replicated:
+            enough *= _MORE_ROUNDS ** (self._tokens - 1)
         if self._count < enough:
             return TokenRemedy.REPEAT
         if self._count == enough and (is_replicated or self._tokens < _MOST_TOKENS):

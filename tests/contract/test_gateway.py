@@ -611,6 +611,71 @@ async def test_what_a_websocket_could_not_be_told_is_told_before_it(data: bytes,
             assert (failure.code, failure.delivery) == (refused, Delivery.ANSWERED)
 
 
+NO_LEADER = answer(b'{"code":14,"message":"etcdserver: no leader"}', 503)
+
+
+@pytest.mark.parametrize(
+    ("data", "ends"),
+    [
+        (NO_LEADER, True),
+        (answer(b'{"header":{"revision":"1"}}'), False),
+        (answer(b'{"code":3,"message":"etcdserver: user name is empty"}', 400), False),
+        (answer(b'{"code":16,"message":"etcdserver: invalid auth token"}', 401), False),
+        (answer(b"a proxy's page", 503), False),
+        (b"", False),
+    ],
+    ids=["no leader", "served", "no user", "old token", "proxy", "silence"],
+)
+async def test_a_quiet_websocket_ends_if_its_member_has_lost_the_leader(data: bytes, *, ends: bool) -> None:
+    """The server ends other streams that need a leader by itself, but no WebSocket, which carries no metadata."""
+    asked: list[bytes] = []
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        head = b""
+        try:
+            while True:
+                head = await reader.readuntil(b"\r\n\r\n")
+                key = re.search(rb"(?i)sec-websocket-key: (\S+)", head)
+                if key is not None:
+                    writer.write(
+                        b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
+                        b"Sec-WebSocket-Accept: " + accept_key(key[1].decode()).encode() + b"\r\n\r\n"
+                    )
+                    while await reader.read(1000):
+                        writer.write(b"\x8a\x00")
+                elif head.startswith(b"POST"):
+                    await reader.readexactly(int(re.search(rb"(?i)content-length: (\d+)", head)[1]))  # type: ignore[index]
+                    asked.append(head)
+                    writer.write(data if len(asked) > 1 else answer(b'{"header":{"revision":"1"}}'))
+                else:
+                    writer.write(answer(VERSION))
+        except (asyncio.IncompleteReadError, ConnectionError):
+            pass
+        finally:
+            writer.transport.abort()
+
+    metadata = (("client-api-version", "3.7"), ("token", "t.1-c4n4ry"), ("hasleader", "true"))
+    options = TransportOptions(keepalive_time=0.05, keepalive_timeout=2.0)
+    async with stream_server(serve) as port:
+        connection = await GatewayEngine(options).connect(target(port), Owner())
+        stream = await connection.open_stream(methods.WATCH.path, metadata, soon())
+        receiving = asyncio.ensure_future(stream.receive())
+        async with asyncio.timeout(PATIENCE):
+            while len(asked) < 2:  # noqa: ASYNC110 - the peer does it
+                await asyncio.sleep(0.01)
+        assert b"hasleader: true" in asked[1]
+        assert b"c4n4ry" not in asked[1], "a token that has expired since harms no open stream"
+        if ends:
+            failure = await failure_of(receiving)
+            assert (failure.message, failure.delivery) == ("etcdserver: no leader", Delivery.ANSWERED)
+        else:
+            await asyncio.sleep(0.2)
+            assert not receiving.done()
+            stream.cancel()
+            await failure_of(receiving)
+        await connection.aclose()
+
+
 async def test_rpcs_that_the_gateway_does_not_serve_are_named() -> None:
     peer = Peer(silent)
     async with link(peer, PLAIN) as (connection, _, _):

@@ -300,3 +300,23 @@ async def open_files(server: EtcdServer) -> int:
     found = re.search(r"^process_open_fds (\S+)$", await asyncio.to_thread(read), re.MULTILINE)
     assert found is not None
     return int(float(found[1]))
+
+
+@pytest.mark.parametrize("leads", [True, False])
+async def test_a_watch_alone_leaves_a_member_that_is_cut_off(*, leads: bool) -> None:
+    """No call shows that the member does not serve, and the server ends no stream that came by a WebSocket."""
+    need_streams()
+    async with EtcdCluster(size=3, peer_proxies=True, **QUICK_ELECTIONS) as cluster:
+        leader = await cluster.leader()
+        victim = leader if leads else next(one for one in cluster.members if one is not leader)
+        others = [one.endpoint for one in cluster.members if one is not victim]
+        async with Client([victim.endpoint], engine="gateway", keepalive_time=5.0) as client, Client(others) as writer:
+            async with client.watch("k") as watcher, asyncio.timeout(PATIENCE):
+                client.set_endpoints([victim.endpoint, *others])
+                cluster.isolate(victim)
+                while True:
+                    with suppress(EtcdError):
+                        put = await writer.put("k", "after")
+                        break
+                assert (await anext(watcher)).revision == put.revision
+            cluster.reconnect(victim)

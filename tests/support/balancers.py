@@ -9,6 +9,7 @@ from typing import Self
 from etcd_aio import codec, pb
 from etcd_aio.balancer import Balancer, Choice, Endpoint, PolicyName, SubConnection, parse_endpoints
 from etcd_aio.methods import STATUS
+from etcd_aio.observing import EndpointChange
 from etcd_aio.transport import RequestMetadata
 from tests.support.fake_engine import FakeAttempt, FakeEngine, FakeMember, Refuse
 from tests.support.virtual_time import turns
@@ -28,6 +29,7 @@ class BalancerWorld:
         chance: Callable[[], float] = lambda: 0.5,
         *,
         fail_fast: bool = False,
+        on_change: Callable[[EndpointChange], None] | None = None,
     ) -> None:
         self.loop = asyncio.get_running_loop()
         self.engine = FakeEngine()
@@ -39,6 +41,7 @@ class BalancerWorld:
             policy=policy,
             fail_fast=fail_fast,
             random=chance,
+            on_change=on_change,
         )
 
     def __getitem__(self, name: str) -> FakeMember:

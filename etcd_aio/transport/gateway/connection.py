@@ -6,7 +6,7 @@ No request is ever sent twice here: a request whose socket ends has an unknown o
 """
 
 import asyncio
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
 from typing import Any, Final
 
 from etcd_aio.aio import start_background_task
@@ -17,7 +17,9 @@ from etcd_aio.errors import (
     ConnectError,
     ConnectionLostError,
     Delivery,
+    NoLeaderError,
     StatusCode,
+    server_error,
 )
 from etcd_aio.methods import Cardinality
 from etcd_aio.transport.framing import check_prefix
@@ -215,9 +217,31 @@ class GatewayConnection:
             if failure.code in (StatusCode.UNAUTHENTICATED, StatusCode.UNAVAILABLE):
                 raise
 
+    def _leader_check(self, metadata: Metadata) -> Callable[[JsonStream], None]:
+        """What ends a quiet stream whose member has lost its leader, as the server does where it knows the metadata."""
+        needs = tuple(pair for pair in metadata if pair[0] != "token")  # which a stream that is open does not need
+        probe = self._service.probe
+        if probe is None or len(needs) < 2:
+            return lambda stream: None
+        path, payload = probe
+
+        async def check(stream: JsonStream) -> None:
+            try:
+                await self.unary(path, payload, needs, self._loop.time() + self._options.keepalive_timeout)
+            except AttemptFailure as failure:
+                is_answer = failure.delivery is Delivery.ANSWERED
+                if is_answer and isinstance(server_error(failure.code, failure.message), NoLeaderError):
+                    stream.fail(failure)
+
+        def on_quiet(stream: JsonStream) -> None:
+            self.start_task(check(stream), name="etcd_aio leader check")
+
+        return on_quiet
+
     def _make_stream(self, route: Route, metadata: Metadata) -> WebSocketStream | LineStream:
         if route.cardinality is Cardinality.BIDIRECTIONAL:
-            return WebSocketStream(route, self._target, self._options, token_of(metadata), self._stream_closed)
+            token, on_quiet = token_of(metadata), self._leader_check(metadata)
+            return WebSocketStream(route, self._target, self._options, token, self._stream_closed, on_quiet)
         limit = self._options.max_receive_bytes
         return LineStream(route, limit, lambda text: self._request(route, text, metadata, NEVER), self._stream_closed)
 

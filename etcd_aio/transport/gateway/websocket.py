@@ -61,6 +61,7 @@ class WebSocketStream(JsonStream):
         options: limits and times.
         token: that the requests carry; empty for none.
         on_closed: called once, when it is over for its caller.
+        on_quiet: called with it when nothing has come for so long that the server is pinged.
 
     Attributes:
         opened: see above.
@@ -73,8 +74,10 @@ class WebSocketStream(JsonStream):
         options: TransportOptions,
         token: str,
         on_closed: Callable[[JsonStream], None],
+        on_quiet: Callable[[JsonStream], None] = lambda stream: None,
     ) -> None:
         super().__init__(route, options.max_receive_bytes, on_closed)
+        self._on_quiet = on_quiet
         self.opened: asyncio.Future[None] = self._loop.create_future()
         self._target = target
         self._user_agent = options.user_agent
@@ -202,6 +205,7 @@ class WebSocketStream(JsonStream):
         elif self._websocket.state.name == "OPEN":
             self._websocket.send_ping(b"")
             self._flush()
+            self._on_quiet(self)
 
     def _dead(self, error: ConnectionLostError) -> None:
         if self.is_paused:

@@ -1256,6 +1256,42 @@ def no() -> bytes:
     raise INVALID
 
 
+@pytest.mark.parametrize("lag", [0.3, 1.0, 2.0])
+async def test_a_named_member_that_lags_behind_knows_a_token_once_it_is_old_enough(lag: float) -> None:
+    async with guarded() as (calls, doorman):
+        doorman.valid.clear()
+        known: dict[str, float] = {}  # since when the cluster has each token
+
+        def answer(attempt: FakeAttempt) -> bytes:
+            if "Auth" in attempt.path:
+                raw = doorman.answer(attempt)
+                known.update(dict.fromkeys(doorman.valid - known.keys(), calls.loop.time()))
+                return raw
+            token = dict(attempt.metadata)["token"]
+            if attempt.member.authority == "m2:2379" and calls.loop.time() < known.get(token, float("inf")) + lag:
+                raise INVALID
+            return doorman.answer(attempt)
+
+        for name in calls.names:
+            calls.engine[name].otherwise = answer
+        began = calls.loop.time()
+        await calls.read(endpoint="m2")
+        assert calls.loop.time() - began < 2 * lag + 2
+        assert doorman.given <= 4
+
+
+async def test_a_named_member_that_never_learns_a_token_leaves_other_calls_alone() -> None:
+    async with guarded() as (calls, doorman):
+        calls["m2"].otherwise = lambda attempt: no() if attempt.path == RANGE.path else doorman.answer(attempt)
+        with pytest.raises(InvalidTokenError):
+            await calls.read(endpoint="m2")
+        given, now = doorman.given, calls.loop.time()
+        for _ in range(6):
+            await calls.put()
+        assert calls.loop.time() - now < 0.1
+        assert doorman.given == given, "the others know the token"
+
+
 async def test_a_call_raises_the_error_of_its_failed_login() -> None:
     async with guarded() as (calls, doorman):
         doorman.valid.clear()

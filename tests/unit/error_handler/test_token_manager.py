@@ -31,6 +31,7 @@ from tests.support.virtual_time import VirtualTimeLoop, tasks, timers, turns
 pytestmark = pytest.mark.anyio
 
 REFUSED = InvalidTokenError()
+JWT = "e30.eyJyZXZpc2lvbiI6N30.c2lnbg"  # of revision 7
 
 
 class World:
@@ -183,6 +184,18 @@ async def test_a_call_that_is_not_repeated_has_the_next_one_begin_with_a_new_tok
         assert made.tokens.state.remembered(made.loop.time()) is None, (
             "nor does the refusal say anything of the new one"
         )
+
+
+@pytest.mark.parametrize(("token", "is_kept"), [("b", True), (JWT, False)])
+async def test_a_simple_token_that_one_member_does_not_know_yet_is_good_for_the_others(
+    token: str, *, is_kept: bool
+) -> None:
+    async with world("a", token, "c") as made:
+        await made.tokens.obtain(NEVER)
+        await made.tokens.renew("a", REFUSED, NEVER)
+        made.tokens.refused_for_good(token, REFUSED, made.loop.time(), was_renewed=True, by_one=True)
+        assert made.tokens.state.is_due is not is_kept
+        assert (made.tokens.state.remembered(made.loop.time()) is None) is is_kept
 
 
 @pytest.mark.parametrize("may_repeat", [True, False])
