@@ -221,7 +221,7 @@ class GatewayConnection:
         """What ends a quiet stream whose member has lost its leader, as the server does where it knows the metadata."""
         needs = tuple(pair for pair in metadata if pair[0] != "token")  # which a stream that is open does not need
         probe = self._service.probe
-        if probe is None or len(needs) < 2:
+        if probe is None or not any(name == "hasleader" for name, _ in needs):
             return lambda stream: None
         path, payload = probe
 
