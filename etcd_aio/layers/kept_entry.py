@@ -422,11 +422,14 @@ class KeptEntry(NotAwaitable):
             await lease.revoke(timeout=_LEAVE_SECONDS)
 
     async def _is_of_another_store(self) -> bool:
-        """Whether the entry was not put in this store; an entry that another client has deleted or replaced was."""
+        """Whether the entry was not put in this store; an entry that another client has deleted or replaced was.
+
+        In the same store it has no older version. Only a later one, or none, takes a look into the past.
+        """
         revision = self._revision
         try:
             kv = await self._store.get(self.key)
-            if kv is None or kv.mod_revision != revision or kv.lease not in self._leases:
+            if kv is None or kv.mod_revision > revision:
                 kv = await self._store.get(self.key, revision=revision)
         except FutureRevisionError:
             kv = None

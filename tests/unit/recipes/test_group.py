@@ -481,3 +481,28 @@ async def test_a_member_is_there_in_a_store_that_was_restored(has_entry: bool) -
             assert list(fake.keys("g/").values()) == [b"new"]
             await membership.update("newer")
             assert list(fake.keys("g/").values()) == [b"newer"]
+
+
+async def test_a_member_has_its_value_in_a_restored_store_whose_history_is_compacted() -> None:
+    """As `etcdutl snapshot restore --bump-revision --mark-compacted` leaves it: with an older entry, and no past."""
+    async with FakeEtcd(latency=0.001) as fake, fake.client() as client:
+        network = fake.network()
+        async with (
+            fake.client(engine=network.engine) as other,
+            Group(other, "g", ttl=5).join("m", value="old") as member,
+        ):
+            backup = fake.back_up()
+            await member.update("new")
+            network.refuse()
+            network.reset()
+            fake.members[0].stop()
+            fake.restore(backup)
+            fake.members[0].start()
+            fake.elect(fake.members[0])
+            for number in range(5):
+                await client.put("noise", f"{number}")
+            fake.compact(fake.revision)
+            network.heal()
+            await asyncio.sleep(8)
+            assert list(fake.keys("g/").values()) == [b"new"]
+            assert member.is_member

@@ -204,6 +204,23 @@ async def test_a_claim_without_a_lease_is_told_once_it_is_deleted(caplog: pytest
     assert [record.message.endswith("had no lease: deleted") for record in caplog.records] == [True]
 
 
+async def test_the_deletion_of_a_claim_that_is_refused_is_tried_again_in_an_idle_queue(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    async with FakeEtcd(latency=0.001) as fake, fake.client() as client:
+        queue = WorkQueue(client, "w")
+        key = await queue.put("a", delay=20)
+        async with queue.worker() as worker:
+            await asyncio.sleep(1)
+            with fake.fault("KV/Txn", status="PERMISSION_DENIED"):
+                await client.put(key.replace(b"/items/", b"/claims/"), "garbage")  # without a lease: of no worker
+                await client.delete(key.replace(b"/items/", b"/delays/"))
+                await asyncio.sleep(3)
+            async with await first(worker, timeout=30) as job:
+                assert job.text() == "a"
+    assert sum("cannot be deleted" in record.message for record in caplog.records) == 1
+
+
 async def test_a_claim_that_a_worker_does_not_run_is_freed_when_it_lists_again() -> None:
     """As after a restore: the claim is there with the worker's lease, and no task knows of it."""
     async with FakeEtcd(latency=0.001) as fake, fake.client() as client:
