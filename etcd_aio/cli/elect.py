@@ -1,5 +1,6 @@
 """The verb elect: takes part in an election, or observes it."""
 
+from contextlib import suppress
 from typing import Final
 
 from etcd_aio import Client, Header, KeyValue, RangeResult
@@ -10,6 +11,7 @@ from etcd_aio.cli.grammar import Switch, value, verb
 from etcd_aio.cli.lock import grace_within, seconds
 from etcd_aio.cli.outcome import ExitCode, Failure, bad_arguments
 from etcd_aio.cli.session import Session
+from etcd_aio.errors import CompactedError
 
 _GRACE: Final = "5s"  # as of `lock`
 
@@ -40,9 +42,19 @@ async def elect(session: Session, words: tuple[str, ...], *, listen: bool, ttl: 
 async def _observe(session: Session, client: Client, name: bytes) -> None:
     async with client.election(name).observe() as leaders:
         async for leader in leaders:
-            if leader is not None:
-                kv = KeyValue(leader.key, leader.value, leader.fencing_token, leader.revision, lease=leader.lease)
-                session.show(RangeResult(Header(revision=leader.revision), (kv,), count=1))
+            if leader is None:
+                continue
+            kv = KeyValue(leader.key, leader.value, leader.fencing_token, leader.revision, lease=leader.lease)
+            session.show(await _with_header(session, client, kv))
+
+
+async def _with_header(session: Session, client: Client, kv: KeyValue) -> RangeResult:
+    """The key of a leader, read again if the format shows its version and the header of a server."""
+    if not session.is_simple:
+        with suppress(CompactedError):
+            found = await client.range(kv.key, revision=kv.mod_revision)
+            return RangeResult(found.header, found.kvs)
+    return RangeResult(Header(revision=kv.mod_revision), (kv,))
 
 
 async def _lead(

@@ -1,6 +1,7 @@
 """The language of `txn`: lines of conditions and operations. Pure.
 
-mod("key1") > "0"           targets: version/ver, create/c, mod/m, value/val, lease; operators: = != < >
+mod("key1") > "0"           targets: version/ver, create/c, mod/m, value/val, and lease with an id in
+                            hexadecimal; operators: = != < >
 put key1 "some value"       operations: get, put and del with their flags
 """
 
@@ -46,7 +47,8 @@ def condition_of(line: bytes) -> Compare:
     target = _TARGETS[found[1]]
     try:
         key, operand = unquoted(found[2]), unquoted(found[4])
-        compared = operand if target == "value" else whole_number(as_text(operand), 10)
+        base = 16 if target == "lease" else 10  # the ids of leases are hexadecimal wherever they are shown
+        compared = operand if target == "value" else whole_number(as_text(operand), base)
         made: Compare = _OPERATORS[found[3]](getattr(Key(key), target), compared)
     except (ValueError, KeyError):
         raise _malformed(line) from None

@@ -4,7 +4,8 @@ import asyncio
 import os
 import stat
 import sys
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
@@ -115,16 +116,24 @@ def _watcher(client: Client, words: tuple[str, ...], options: dict[str, Any]) ->
     )
 
 
-async def _print(session: Session, client: Client, watcher: Watcher, commands: Commands) -> None:
+async def _print(
+    session: Session,
+    client: Client,
+    watcher: Watcher,
+    commands: Commands,
+    on_begin: Callable[[], object] = lambda: None,
+) -> None:
     """Print the events until the watch ends.
 
     Raises:
         Failure: the server has ended it, or the command has failed.
+        EtcdError: no member has answered before it began.
     """
     # A batch does not say which member has sent it; fields and JSON show the member that answers now.
     header = Header() if session.is_simple else (await client.cluster.members(serializable=True)).header
     try:
         async with watcher:
+            on_begin()
             async for batch in watcher.batches():
                 if not batch.events:
                     session.line(f"progress notify: {batch.revision}")
@@ -150,8 +159,7 @@ async def _interactive(session: Session) -> None:
     Raises:
         Failure: stdin has ended.
     """
-    watchers: list[Watcher] = []
-    printing: list[asyncio.Task[None]] = []
+    watches = _Watches(session)
     async with session.client() as client:
         try:
             async for line in _lines():
@@ -159,22 +167,61 @@ async def _interactive(session: Session) -> None:
                     words = [as_text(word) for word in words_of(line)]
                     match words[:1]:
                         case ["watch"]:
-                            watcher, commands = _parsed(client, words[1:])
-                            watchers.append(watcher)
-                            work = _print_all(session, client, watcher, commands)
-                            printing.append(start_task(work, name="etcd-aio watch"))
+                            await watches.add(client, *_parsed(client, words[1:]))
                         case ["progress"]:
-                            for watcher in watchers:
-                                await watcher.request_progress()
+                            await watches.request_progress()
                         case _:
                             raise Failure(ExitCode.INVALID_INPUT, "watch and progress supported")
                 except (Failure, click.UsageError, ValueError, EtcdError) as error:
                     session.complain(f"Invalid command {as_text(line)} ({_reason(error)})")
         finally:
-            for task in printing:
-                task.cancel()
-            await asyncio.gather(*printing, return_exceptions=True)
+            await watches.aclose()
     raise Failure(ExitCode.INVALID_INPUT, "error reading watch request line: EOF")
+
+
+class _Watches:
+    """The watches of the lines on stdin; each prints in a task of its own, and its end is not that of the others.
+
+    Args:
+        session: prints.
+    """
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+        self._live: dict[Watcher, None] = {}
+        self._printing: list[asyncio.Task[None]] = []
+
+    async def add(self, client: Client, watcher: Watcher, commands: Commands) -> None:
+        """Wait until a watch has begun, or has failed, which is complained about."""
+        settled = asyncio.Event()
+
+        def begin() -> None:
+            self._live[watcher] = None
+            settled.set()
+
+        async def run() -> None:
+            try:
+                await _print(self._session, client, watcher, commands, begin)
+            except (Failure, EtcdError) as error:
+                self._session.complain(_reason(error))
+            finally:
+                self._live.pop(watcher, None)
+                settled.set()
+
+        self._printing.append(start_task(run(), name="etcd-aio watch"))
+        await settled.wait()
+
+    async def request_progress(self) -> None:
+        """Request the progress of all watches that have not ended."""
+        for watcher in tuple(self._live):
+            with suppress(EtcdError):  # it has ended, and is about to say so
+                await watcher.request_progress()
+
+    async def aclose(self) -> None:
+        """End all of them."""
+        for task in self._printing:
+            task.cancel()
+        await asyncio.gather(*self._printing, return_exceptions=True)
 
 
 def _parsed(client: Client, words: list[str]) -> tuple[Watcher, Commands]:
@@ -188,14 +235,6 @@ def _parsed(client: Client, words: list[str]) -> tuple[Watcher, Commands]:
 
 def _reason(error: Exception) -> str:
     return error.format_message() if isinstance(error, click.UsageError) else f"{error}"
-
-
-async def _print_all(session: Session, client: Client, watcher: Watcher, commands: Commands) -> None:
-    """Print the events of one of several watches: its end is not that of the others."""
-    try:
-        await _print(session, client, watcher, commands)
-    except Failure as failure:
-        session.complain(failure.text)
 
 
 def _is_waited_for() -> bool:

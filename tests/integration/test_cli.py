@@ -257,3 +257,23 @@ async def test_no_password_is_shown(served: tuple[FakeEtcd, str]) -> None:
         *(run(f"--endpoints={endpoint}", "--user=root:s3cret", "--debug", *words.split()) for words in lines)
     )
     assert all("s3cret" not in ended.stdout.decode() + ended.stderr for ended in ends)
+
+
+# The lines of a session.
+
+
+async def test_the_progress_of_a_session_is_that_of_the_watches_which_are_there(served: tuple[FakeEtcd, str]) -> None:
+    """The first one has ended, and the second one was asked for in the same bytes."""
+    fake, endpoint = served
+    fake.compact(fake.load({"a": "2"}))
+    async with started(f"--endpoints={endpoint}", "watch", "-i") as child, asyncio.timeout(60):
+        assert child.stdin is not None
+        assert child.stdout is not None
+        assert child.stderr is not None
+        child.stdin.write(b"watch a --rev=1\n")
+        assert b"required revision has been compacted" in await child.stderr.readline()
+        assert await child.stderr.readline() == b"watch is canceled by the server\n"
+        child.stdin.write(b"watch b\nprogress\n")
+        assert await child.stdout.readline() == b"progress notify: %d\n" % fake.revision
+        child.stdin.close()
+        assert await child.stderr.read() == b"Error: error reading watch request line: EOF\n"

@@ -62,3 +62,27 @@ async def test_reads_of_one_server_are_the_same_bytes(words: str) -> None:
             outputs.append((await child.communicate())[0])
     assert outputs[0] == outputs[1]
     assert outputs[0]
+
+
+@pytest.mark.parametrize(("form", "lines"), [("simple", 2), ("json", 1), ("fields", 12)])
+async def test_the_leaders_of_an_election_are_the_same_bytes(form: str, lines: int) -> None:
+    program = await asyncio.to_thread(built, "tests/support/etcdctl")
+    async with (
+        asyncio.timeout(120),
+        FakeEtcd(NEWEST) as fake,
+        fake.serve() as endpoint,
+        Client(endpoint) as client,
+        client.election("e").lead("first") as leadership,
+    ):
+        await leadership.proclaim("second")
+        pipe = asyncio.subprocess.PIPE
+        outputs = []
+        for command in (program, PROGRAM):
+            child = await asyncio.create_subprocess_exec(
+                *command, f"--endpoints={endpoint}", "elect", "-l", "e", "-w", form, stdout=pipe, cwd=ROOT
+            )
+            assert child.stdout is not None
+            outputs.append([await child.stdout.readline() for _ in range(lines)])
+            child.kill()
+            await child.wait()
+    assert outputs[0] == outputs[1]

@@ -174,7 +174,7 @@ def renewed_too_late() -> None:
     wait = KeepAliveSchedule._wait_until
 
     def late(self: Any, lease: Any, due: float) -> None:
-        wait(self, lease, due + (0.49 * lease.ttl if lease.is_held else 0.0))
+        wait(self, lease, max(due, lease.deadline - lease.ttl / 100) if lease.is_held else due)
 
     swap(KeepAliveSchedule, "_wait_until", late)
 

@@ -55,7 +55,7 @@ CASES = {
     "deadline-from-the-reply": Case("leases", "outlast-leases", OUTLIVED, is_quick=True),
     "deadline-from-the-grant": Case("leases", "outlast-leases", OUTLIVED),
     "expiry-not-told": Case("leases", "outlast-leases", OUTLIVED),
-    "renewed-too-late": Case("leases", "", "a lease was lost without a reason"),
+    "renewed-too-late": Case("leases", "", "a lease was lost without a reason", is_quick=True),
     "lost-a-second-late": Case("lock", "outlast-leases", OUTLIVED, is_quick=True),
     "foreign-slot-not-applied": Case("counter", EVERY, "counted wrongly"),
     "one-permit-too-many": Case("semaphore", "", "entered before its turn", is_quick=True),

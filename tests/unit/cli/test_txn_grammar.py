@@ -20,6 +20,8 @@ from etcd_aio.cli.txn_grammar import condition_of
         (b'm("a\\x00b") = "7"', Key(b"a\0b").mod_revision == 7),
         (b'val("a") = "x \\"y"', Key("a").value == 'x "y'),
         (b'value(")") > ""', Key(")").value > ""),
+        (b'lease("a") = "32698e5d5d8a0710"', Key("a").lease == 0x32698E5D5D8A0710),
+        (b'lease("a") != "10"', Key("a").lease != 16),
     ],
 )
 def test_a_condition(line: bytes, condition: Compare) -> None:
@@ -37,6 +39,8 @@ def test_a_condition(line: bytes, condition: Compare) -> None:
         b'mod("") = "1"',
         b'mod("a") = "1_0"',
         b'mod("a") = " 1"',
+        b'mod("a") = "ff"',
+        b'lease("a") = "0xff"',
         b"",
     ],
 )

@@ -29,6 +29,15 @@ async def test_a_malformed_line_is_complained_about_and_the_next_ones_count(
     assert end == "Error: error reading watch request line: EOF"
 
 
+async def test_a_watch_of_a_session_that_cannot_begin_is_complained_about(fake: FakeEtcd, command: CommandLine) -> None:
+    """Its output names the cluster and the member, which do not answer."""
+    with fake.fault("Cluster/MemberList", status="UNAUTHENTICATED", message="no answer today"):
+        assert await command("watch", "-i", "-w", "json", stdin=b"watch a\nlast\n") == ExitCode.INVALID_INPUT
+    begin, last, _ = command.err.splitlines()
+    assert "no answer today" in begin
+    assert last.startswith("Invalid command last")
+
+
 async def test_the_end_of_a_watch_has_a_line_of_json(fake: FakeEtcd, command: CommandLine) -> None:
     fake.load({"a": "1"})
     fake.compact(fake.load({"a": "2"}))
