@@ -26,6 +26,36 @@ async def test_verbs_may_be_shortened_and_global_flags_stand_anywhere(command: C
 
 
 async def test_a_flag_wins_over_its_variable_and_unknown_variables_are_named(
+@pytest.mark.parametrize(
+    "words",
+    [
+        "--consistency s get a",
+        "--consistency=s -w json get a",
+        "-w simple --rev=3 --prefix=false get a",
+        "--keys-only=false --sort-by KEY --limit 1 get a",
+        "--prefix get a",
+        "--command-timeout=5s --prefix --rev 3 get a",
+    ],
+)
+async def test_flags_of_a_verb_may_stand_before_it(words: str, command: CommandLine) -> None:
+    assert await command("put", "a", "0") == 0
+    assert await command("put", "a", "1") == 0
+    assert await command(*words.split()) == 0, command.err
+    assert b"1" in command.out
+
+
+async def test_flags_before_a_group_are_those_of_its_verb(command: CommandLine) -> None:
+    assert await command("--consistency", "s", "member", "list", "-w", "json") == 0, command.err
+    assert await command("member", "--consistency", "s", "list", "-w", "json") == 0, command.err
+    assert len(json.loads(command.out)["members"]) == 3
+
+
+@pytest.mark.parametrize("words", ["--unknown get a", "--unknown=1 get a", "--consistency s", "--consistency"])
+async def test_a_flag_that_no_verb_has_is_an_error_before_the_verb_too(words: str, command: CommandLine) -> None:
+    assert await command(*words.split()) == 1
+    assert command.err.startswith("Error: No such option")
+
+
     fake: FakeEtcd, command: CommandLine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name, value in (("WRITE_OUT", "json"), ("ENDPOINT_S", "x")):
