@@ -1,6 +1,8 @@
 """The verb lock: holds a lock until it is interrupted, or while a command runs."""
 
-from contextlib import suppress
+import asyncio
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from typing import Any
 
 from etcd_aio import Client
@@ -32,6 +34,19 @@ def grace_within(ttl: int, text: str) -> float:
     return min(seconds(text, "--grace"), ttl / 3)
 
 
+@contextmanager
+def ended_by_interrupt() -> Iterator[None]:
+    """Hold in the block what was acquired: an interrupt ends the command well.
+
+    Raises:
+        Failure: the command was interrupted; the exit code is 0.
+    """
+    try:
+        yield
+    except (asyncio.CancelledError, KeyboardInterrupt):  # the latter while a line is printed
+        raise Failure(ExitCode.OK) from None
+
+
 @verb(
     "lock",
     "<lockname> [--] [command...]",
@@ -47,7 +62,8 @@ async def lock(session: Session, words: tuple[str, ...], **options: Any) -> None
     """Acquires a lock, and runs a command while it is held.
 
     The command gets ETCD_LOCK_KEY, ETCD_LOCK_REV, ETCD_LOCK_LEASE and ETCD_LOCK_FENCING_TOKEN. The exit code is that of
-    the command, 128 and the signal that ended it, or 5 if the lock was lost.
+    the command, 128 and the signal that ended it, or 5 if the lock was lost. Without a command an interrupt ends it
+    with 0.
     """
     if not words:
         raise bad_arguments("lock takes a lock name argument and an optional command to execute")
@@ -74,8 +90,9 @@ async def _hold(session: Session, client: Client, name: str, command: tuple[str,
         if not kept:
             raise Failure(ExitCode.ERROR, "lock lost on init")
         if not command:
-            session.show(kept)
-            await made.lost()
+            with ended_by_interrupt():
+                session.show(kept)
+                await made.lost()
             raise Failure(ExitCode.ERROR, "session expired")
         environ = {
             "ETCD_LOCK_KEY": as_text(made.key),
