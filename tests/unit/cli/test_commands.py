@@ -7,6 +7,7 @@ import sys
 
 import pytest
 
+from etcd_aio import Client, EtcdError
 from etcd_aio.cli.follow import has_colours
 from etcd_aio.fake import FakeEtcd
 from tests.support.command_here import CommandLine
@@ -25,7 +26,6 @@ async def test_verbs_may_be_shortened_and_global_flags_stand_anywhere(command: C
     assert command.out == b""
 
 
-async def test_a_flag_wins_over_its_variable_and_unknown_variables_are_named(
 @pytest.mark.parametrize(
     "words",
     [
@@ -56,6 +56,7 @@ async def test_a_flag_that_no_verb_has_is_an_error_before_the_verb_too(words: st
     assert command.err.startswith("Error: No such option")
 
 
+async def test_a_flag_wins_over_its_variable_and_unknown_variables_are_named(
     fake: FakeEtcd, command: CommandLine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name, value in (("WRITE_OUT", "json"), ("ENDPOINT_S", "x")):
@@ -105,8 +106,37 @@ async def test_a_silent_endpoint_costs_the_timeout_once(fake: FakeEtcd, command:
 
 async def test_the_leader_moves_with_a_follower_down(fake: FakeEtcd, command: CommandLine) -> None:
     fake.members[1].stop()
+    before = fake.members[0].id
     assert await command("move-leader", f"{fake.members[2].id:x}") == 0
     assert fake.members[2].is_leader
+    assert command.out.decode() == f"Leadership transferred from {before:x} to {fake.members[2].id:x}\n"
+
+
+async def test_the_leader_must_be_an_endpoint_to_move(fake: FakeEtcd, command: CommandLine) -> None:
+    assert await command("move-leader", f"{fake.members[2].id:x}", f"--endpoints={fake.endpoints[1]}") == 128
+    assert command.err == f"Error: no leader endpoint given at {fake.endpoints[1]}\n"
+    assert fake.members[0].is_leader
+
+
+@pytest.mark.parametrize("words", ["put a 1 --dial-timeout=0s", "put a 1 --dial-timeout=0", "get a --dial-timeout=0s"])
+async def test_a_dial_timeout_of_zero_is_that_of_the_command(words: str, command: CommandLine) -> None:
+    assert await command(*words.split()) == 0, command.err
+
+
+# Users.
+
+
+async def test_a_user_without_a_password_is_authenticated_by_a_certificate(
+    fake: FakeEtcd, command: CommandLine
+) -> None:
+    assert await command("user", "add", "u", "--interactive=false", stdin=b"\n") == 0, command.err
+    assert command.out == b"User u created\n"
+    async with Client(fake.endpoints, engine=fake.engine) as client:
+        for words in ("user add root:pw", "user grant-role root root", "auth enable"):
+            assert await command(*words.split()) == 0
+        with pytest.raises(EtcdError, match="no password user"):
+            await client.auth.authenticate("u", "pw")
+    assert await command("user", "passwd", "u", "--interactive=false", "--user=root:pw", stdin=b"\n") == 1
 
 
 # Colours.
