@@ -7,7 +7,7 @@ from etcd_aio.cli.arguments import raw
 from etcd_aio.cli.child import run_while_held
 from etcd_aio.cli.go_text import as_text
 from etcd_aio.cli.grammar import Switch, value, verb
-from etcd_aio.cli.lock import ended_by_interrupt, grace_within, seconds
+from etcd_aio.cli.lock import grace_within, seconds
 from etcd_aio.cli.outcome import ExitCode, Failure, bad_arguments
 from etcd_aio.cli.session import Session
 
@@ -53,9 +53,9 @@ async def _lead(
     async with election.lead(proposal) as leadership:
         kept = await client.range(leadership.key)
         if not command:
-            with ended_by_interrupt():
-                session.show(kept)
-                await leadership.lost()
+            session.interrupt_code = ExitCode.OK
+            session.show(kept)
+            await leadership.lost()
             raise Failure(ExitCode.ERROR, "elect: session expired")
         environ = {
             "ETCD_ELECT_KEY": as_text(leadership.key),

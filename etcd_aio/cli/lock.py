@@ -1,8 +1,6 @@
 """The verb lock: holds a lock until it is interrupted, or while a command runs."""
 
-import asyncio
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from typing import Any
 
 from etcd_aio import Client
@@ -32,19 +30,6 @@ def grace_within(ttl: int, text: str) -> float:
         ConfigError: the text is not a duration.
     """
     return min(seconds(text, "--grace"), ttl / 3)
-
-
-@contextmanager
-def ended_by_interrupt() -> Iterator[None]:
-    """Hold in the block what was acquired: an interrupt ends the command well.
-
-    Raises:
-        Failure: the command was interrupted; the exit code is 0.
-    """
-    try:
-        yield
-    except (asyncio.CancelledError, KeyboardInterrupt):  # the latter while a line is printed
-        raise Failure(ExitCode.OK) from None
 
 
 @verb(
@@ -90,9 +75,9 @@ async def _hold(session: Session, client: Client, name: str, command: tuple[str,
         if not kept:
             raise Failure(ExitCode.ERROR, "lock lost on init")
         if not command:
-            with ended_by_interrupt():
-                session.show(kept)
-                await made.lost()
+            session.interrupt_code = ExitCode.OK
+            session.show(kept)
+            await made.lost()
             raise Failure(ExitCode.ERROR, "session expired")
         environ = {
             "ETCD_LOCK_KEY": as_text(made.key),

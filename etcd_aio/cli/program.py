@@ -62,13 +62,15 @@ def program() -> VerbGroup:
 
 def run(words: Sequence[str]) -> int:
     """Run the command of these words. Returns the exit code."""
+    session = None
     try:
         invocation = _parsed(words)
         if invocation is not None:
-            asyncio.run(_interruptible(_session(invocation), invocation))
+            session = _session(invocation)
+            asyncio.run(_interruptible(session, invocation))
         sys.stdout.flush()  # the help, which may not be written yet
     except (Exception, KeyboardInterrupt, asyncio.CancelledError) as error:
-        code = _code_of(error)
+        code = _code_of(error, ExitCode.INTERRUPTED if session is None else session.interrupt_code)
         if isinstance(error, Failure) and error.signal == signal.SIGINT:
             _end_by_sigint(is_of_terminal=error.of_terminal)
         return code
@@ -91,8 +93,12 @@ async def perform(words: Sequence[str], **options: Unpack[ClientOptions]) -> int
     return ExitCode.OK
 
 
-def _code_of(error: BaseException) -> int:
+def _code_of(error: BaseException, interrupt_code: ExitCode = ExitCode.INTERRUPTED) -> int:
     """The exit code for an error, whose line is printed.
+
+    Args:
+        error: the error.
+        interrupt_code: the exit code if it is an interrupt.
 
     Raises:
         BaseException: the error, if it is none that a command may end with.
@@ -103,7 +109,7 @@ def _code_of(error: BaseException) -> int:
                 complain(f"Error: {error.text}")
             return error.code
         case KeyboardInterrupt() | asyncio.CancelledError():
-            return ExitCode.INTERRUPTED
+            return interrupt_code
         case EtcdError():
             complain(f"Error: {error}")
             if isinstance(error, ConfigError):

@@ -103,7 +103,7 @@ async def test_a_signal_ends_a_command_and_leaves_nothing_behind(
         children = [
             await stack.enter_async_context(started(f"--endpoints={endpoint}", *words.split())) for words in commands
         ]
-        await until(lambda: len(fake.watchers) >= 2)
+        await until(lambda: [watcher.key for watcher in fake.watchers].count(b"a") == 2)  # others have watchers, too
         await client.put("a", "1")
         for child in children:
             assert child.stdout is not None
