@@ -7,38 +7,50 @@ import pytest
 from tests.etcdctl_suite import run
 from tests.etcdctl_suite.build import RELEASES, BuildError, build
 from tests.etcdctl_suite.deviations import KNOWN
-from tests.etcdctl_suite.limits import FACTOR, widen, widen_all
+from tests.etcdctl_suite.limits import FACTOR, LEASE_FACTOR, PAUSE_FACTOR, widen, widen_all
 from tests.etcdctl_suite.outcomes import Comparison, Outcome, counts, outcome_of, table
 
 
 @pytest.mark.parametrize(
-    ("line", "limit"),
+    ("line", "limit", "factor"),
     [
-        ("\tctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)", "10*time.Second"),
-        ("\tctx, cancel := context.WithTimeout(t.Context(), watchTimeout*5)", "watchTimeout*5"),
-        ("\terr = e2e.CloseWithTimeout(holder, 200*time.Millisecond+time.Second)", "200*time.Millisecond+time.Second"),
-        ("\ttestutils.ExecuteWithTimeout(t, 5*time.Second, func() {", "5*time.Second"),
-        ("\t\t\t}, 2*time.Second, 10*time.Millisecond)", "2*time.Second"),
-        ('\tcase <-time.After(2 * time.Second):\n\t\tcx.t.Fatalf("timed out locking")', "2 * time.Second"),
-        ("\tleaseID, err := ctlV3LeaseGrant(cx, 10)", "10"),
-        ("\treturn timeout", "timeout"),
+        ("\tctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)", "10*time.Second", FACTOR),
+        ("\tctx, cancel := context.WithTimeout(t.Context(), watchTimeout*5)", "watchTimeout*5", FACTOR),
+        ("\terr = CloseWithTimeout(holder, 2*time.Millisecond+time.Second)", "2*time.Millisecond+time.Second", FACTOR),
+        ("\ttestutils.ExecuteWithTimeout(t, 5*time.Second, func() {", "5*time.Second", FACTOR),
+        ("\t\t\t}, 2*time.Second, 10*time.Millisecond)", "2*time.Second", FACTOR),
+        ('\tcase <-time.After(2 * time.Second):\n\t\tcx.t.Fatalf("timed out locking")', "2 * time.Second", FACTOR),
+        ("\tleaseID, err := ctlV3LeaseGrant(cx, 10)", "10", FACTOR),
+        ("\treturn timeout", "timeout", FACTOR),
+        ("\tresp, err := cc.Grant(ctx, 10)", "10", LEASE_FACTOR),
+        ("\tcase <-time.After(100 * time.Millisecond):\n\tcase <-ch:\n", "100 * time.Millisecond", PAUSE_FACTOR),
     ],
 )
-def test_limits_are_multiplied(line: str, limit: str) -> None:
-    assert widen(line) == line.replace(limit, f"{FACTOR}*({limit})", 1)
+def test_limits_are_multiplied(line: str, limit: str, factor: int) -> None:
+    assert widen(line) == line.replace(limit, f"{factor}*({limit})", 1)
 
 
 @pytest.mark.parametrize(
     "line",
     [
-        "\tcase <-time.After(100 * time.Millisecond):\n\tcase <-ch:\n",  # for so long nothing must happen
+        "\tcase <-time.After(100 * time.Millisecond):\n\t\tcontinue",
         '\tcase <-time.After(timeout):\n\t\ttestutil.FatalStack(t, fmt.Sprintf("test timed out after %v", timeout))',
         "\ttime.Sleep(3 * time.Second)",
-        "\tresp, err := cc.Grant(ctx, 10)",
+        "\tresp, err := cc.Grant(ctx, 90)",
     ],
 )
 def test_what_is_no_limit_stays(line: str) -> None:
     assert widen(line) == line
+
+
+def test_pauses_for_the_end_of_a_lease_are_as_much_longer_as_its_ttl() -> None:
+    source = "".join(
+        f"func {name}() {{\n\tlease := cc.Grant(ctx, {ttl})\n\ttime.Sleep(3 * time.Second)\n}}\n"
+        for name, ttl in (("short", 2), ("long", 60))
+    )
+    wider = source.replace("Grant(ctx, 2)", f"Grant(ctx, {LEASE_FACTOR}*(2))")
+    wider = wider.replace("Sleep(3 * time.Second)", f"Sleep({LEASE_FACTOR}*(3 * time.Second))", 1)
+    assert widen(source) == wider
 
 
 def test_only_the_tests_of_etcdctl_are_widened(tmp_path: Path) -> None:

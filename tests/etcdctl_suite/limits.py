@@ -1,7 +1,9 @@
-"""Wider time limits for etcd's tests; nothing else of the tests is changed.
+"""Wider time limits for etcd's tests; nothing else in them is changed.
 
-A Python program needs some tenths of a second to start, and a test runs dozens of them. The limits were made for
-etcdctl, which starts at once.
+A Python program needs some tenths of a second to start, more on a busy machine, and a test runs dozens of them. The
+limits were made for etcdctl, which starts at once. The TTL of a lease is a limit where the rest of the test must be
+done before its end; then the pauses that wait for its end are longer, too. So is the pause for which a second lock or
+candidate is seen to wait: it must have begun to wait before it is interrupted.
 """
 
 import re
@@ -9,33 +11,44 @@ from pathlib import Path
 from typing import Final
 
 FACTOR: Final = 10
+LEASE_FACTOR: Final = 5
+PAUSE_FACTOR: Final = 30
+
 _DURATION: Final = r"(?P<limit>(?:[\w.]+ ?\* ?)*[\w.]+(?: ?\* ?[\w.]+| ?\+ ?[\w.]+)*)"
-_WIDENED: Final = tuple(
-    re.compile(pattern, re.MULTILINE)
-    for pattern in (
-        # What a test, or a part of it, may take.
-        rf"context\.WithTimeout\([^,\n]+, {_DURATION}\)$",
-        rf"CloseWithTimeout\(\w+, {_DURATION}\)",
-        rf"ExecuteWithTimeout\(\w+, {_DURATION}, ",
-        rf"case <-time\.After\((?!timeout\)){_DURATION}\):\n[^\n]*(?:Fatal|tim(?:ed )?out)",
-        rf"^\t+}}, {_DURATION}, [\w.]+ ?\* ?[\w.]+\)$",  # of require.Eventually; what follows is the pause between
-        r"ctlV3LeaseGrant\(cx, (?P<limit>10)\)",  # seconds within which the rest of the test must be done
-        r"^\treturn (?P<limit>timeout)$",  # of getTestTimeout, for `time.After(timeout)`
-    )
+_WIDENED: Final = (
+    # What a test, or a part of it, may take.
+    (FACTOR, rf"context\.WithTimeout\([^,\n]+, {_DURATION}\)$"),
+    (FACTOR, rf"CloseWithTimeout\(\w+, {_DURATION}\)"),
+    (FACTOR, rf"ExecuteWithTimeout\(\w+, {_DURATION}, "),
+    (FACTOR, rf"case <-time\.After\((?!timeout\)){_DURATION}\):\n[^\n]*(?:Fatal|tim(?:ed )?out)"),
+    (FACTOR, rf"^\t+}}, {_DURATION}, [\w.]+ ?\* ?[\w.]+\)$"),  # of require.Eventually; then comes the pause between
+    (FACTOR, r"^\treturn (?P<limit>timeout)$"),  # of getTestTimeout, for `time.After(timeout)`
+    # Leases.
+    (FACTOR, r"ctlV3LeaseGrant\(cx, (?P<limit>10)\)"),
+    (LEASE_FACTOR, r"\.Grant\(ctx, (?P<limit>2|10)\)"),
+    # Pauses.
+    (PAUSE_FACTOR, r"case <-time\.After\((?P<limit>100 \* time\.Millisecond)\):\n\s*case <-ch:"),
 )
+_SHORT_LEASE: Final = ".Grant(ctx, 2)"
+_SLEEP: Final = r"time\.Sleep\((?P<limit>[23] \* time\.Second)\)"
 
 
 def widen(source: str) -> str:
     """The source of a test with wider limits."""
-    for pattern in _WIDENED:
-        source = pattern.sub(_multiplied, source)
+    functions = re.split(r"^(?=func )", source, flags=re.MULTILINE)
+    source = "".join(_multiply(one, LEASE_FACTOR, _SLEEP) if _SHORT_LEASE in one else one for one in functions)
+    for factor, pattern in _WIDENED:
+        source = _multiply(source, factor, pattern)
     return source
 
 
-def _multiplied(found: re.Match[str]) -> str:
-    start, end = (at - found.start() for at in found.span("limit"))
-    text = found[0]
-    return f"{text[:start]}{FACTOR}*({text[start:end]}){text[end:]}"
+def _multiply(source: str, factor: int, pattern: str) -> str:
+    def multiplied(found: re.Match[str]) -> str:
+        start, end = (at - found.start() for at in found.span("limit"))
+        text = found[0]
+        return f"{text[:start]}{factor}*({text[start:end]}){text[end:]}"
+
+    return re.sub(pattern, multiplied, source, flags=re.MULTILINE)
 
 
 def widen_all(folder: Path) -> None:

@@ -3,12 +3,12 @@
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Final, Literal, TypeAlias, cast
+from dataclasses import dataclass, field, replace
+from typing import Final, Literal, TypeAlias
 
 Kind: TypeAlias = Literal["passed", "failed", "skipped"]
 
-_KINDS: Final = {"PASS": "passed", "FAIL": "failed", "SKIP": "skipped"}
+_KINDS: Final[dict[str, Kind]] = {"PASS": "passed", "FAIL": "failed", "SKIP": "skipped"}
 _RESULT: Final = re.compile(r"--- (PASS|FAIL|SKIP): (\S+) \(([\d.]+)s\)")
 
 
@@ -29,10 +29,9 @@ class Outcome:
 
 def outcome_of(test: str, output: str) -> Outcome:
     """The outcome of a test function, by the output of Go's test program."""
-    found = {name: (cast("Kind", _KINDS[word]), float(took)) for word, name, took in _RESULT.findall(output)}
-    kind, seconds = found.get(test, ("failed", 0.0))
-    parts = tuple(name for name, (one, _) in found.items() if one == "failed" and name != test)
-    return Outcome(kind, seconds, parts)
+    found = {name: Outcome(_KINDS[word], float(took)) for word, name, took in _RESULT.findall(output)}
+    parts = tuple(name for name, part in found.items() if part.kind == "failed" and name != test)
+    return replace(found.get(test, Outcome("failed")), parts=parts)
 
 
 @dataclass(slots=True)
