@@ -1,6 +1,6 @@
 """etcd, etcdctl, etcdutl and etcd's tests of one release, built from Go modules into a folder of the cache.
 
-The tests are built from a copy of their module whose time limits are wider, see `limits.py`.
+The tests are built from copies of two modules whose time limits are wider, see `limits.py`.
 """
 
 import json
@@ -21,6 +21,7 @@ RELEASES: Final = {"3.7": "3.7.3", "3.6": "3.6.16", "3.5": "3.5.35"}
 """The releases whose tests are on the module proxy, by minor version."""
 
 TESTS: Final = "go.etcd.io/etcd/tests/v3"
+LEAKS: Final = "go.etcd.io/etcd/client/pkg/v3"  # finds processes that a test has left behind
 PROGRAMS: Final = {
     "etcd": "go.etcd.io/etcd/server/v3",
     "etcdctl": "go.etcd.io/etcd/etcdctl/v3",
@@ -108,15 +109,17 @@ def _digest() -> str:
 def _build(made: Built, release: str) -> None:
     module = made.folder / "module"
     module.mkdir(exist_ok=True)
-    requires = "".join(f"require {name} v{made.version}\n" for name in (TESTS, *PROGRAMS.values()))
+    requires = "".join(f"require {name} v{made.version}\n" for name in (TESTS, LEAKS, *PROGRAMS.values()))
+    copies = {TESTS: made.source, LEAKS: made.folder / "leaks"}
     # `replace` lines of the tests' own module do not count here, so everything else is of the release.
-    replaces = f"replace {TESTS} => {made.source}\n"
+    replaces = "".join(f"replace {name} => {folder}\n" for name, folder in copies.items())
     (module / "go.mod").write_text(f"module etcdctlsuite\n\ngo 1.24\n\n{requires}{replaces}")
     (module / "go.sum").unlink(missing_ok=True)
-    original = json.loads(_go("mod", "download", "-json", f"{TESTS}@v{made.version}", within=module))["Dir"]
-    _copy(Path(original), made.source)
-    for suite in suites_of(release):
-        widen_all(made.source / suite)
+    for name, folder in copies.items():
+        original = json.loads(_go("mod", "download", "-json", f"{name}@v{made.version}", within=module))["Dir"]
+        _copy(Path(original), folder)
+    widen_all(made.source, "e2e/ctl_v3*_test.go", "common/*_test.go")
+    widen_all(copies[LEAKS], "testutil/leak.go")
     for name, package in PROGRAMS.items():
         _go("build", "-o", str(made.programs("etcdctl") / name), package, within=module)
     for suite in suites_of(release):

@@ -16,8 +16,10 @@ PAUSE_FACTOR: Final = 30
 
 _DURATION: Final = r"(?P<limit>(?:[\w.]+ ?\* ?)*[\w.]+(?: ?\* ?[\w.]+| ?\+ ?[\w.]+)*)"
 _WIDENED: Final = (
-    # What a test, or a part of it, may take.
-    (FACTOR, rf"context\.WithTimeout\([^,\n]+, {_DURATION}\)$"),
+    # What a test, a part of it, or the end of the processes that it has started may take.
+    (FACTOR, rf"context\.WithTimeout\([^,\n]+, (?!watchTimeout){_DURATION}\)$"),
+    (FACTOR, rf"^\t+watchTimeout := {_DURATION}$"),
+    (FACTOR, r"CheckAfterTest\((?P<limit>1 \* time\.Second)\)"),
     (FACTOR, rf"CloseWithTimeout\(\w+, {_DURATION}\)"),
     (FACTOR, rf"ExecuteWithTimeout\(\w+, {_DURATION}, "),
     (FACTOR, rf"case <-time\.After\((?!timeout\)){_DURATION}\):\n[^\n]*(?:Fatal|tim(?:ed )?out)"),
@@ -51,7 +53,7 @@ def _multiply(source: str, factor: int, pattern: str) -> str:
     return re.sub(pattern, multiplied, source, flags=re.MULTILINE)
 
 
-def widen_all(folder: Path) -> None:
-    """Widen the limits in the tests of a package that are run."""
-    for path in folder.glob("ctl_v3*_test.go" if folder.name == "e2e" else "*_test.go"):
+def widen_all(folder: Path, *patterns: str) -> None:
+    """Widen the limits in some files of a folder."""
+    for path in (path for pattern in patterns for path in folder.glob(pattern)):
         path.write_text(widen(path.read_text()))
