@@ -10,7 +10,7 @@ import re
 from pathlib import Path
 from typing import Final
 
-FACTOR: Final = 10
+FACTOR: Final = 20
 LEASE_FACTOR: Final = 5
 PAUSE_FACTOR: Final = 30
 
