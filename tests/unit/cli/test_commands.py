@@ -83,6 +83,15 @@ async def test_values_of_any_bytes_come_back_as_they_were(value: bytes, command:
     assert command.out == key + b"\n" + value + b"\n"
 
 
+async def test_a_stream_that_is_to_be_sorted_is_sorted_or_refused(command: CommandLine) -> None:
+    for key, value in (("a", "2"), ("b", "1")):
+        await command("put", key, value)
+    assert await command("get", "", "--prefix", "--stream", "--sort-by=VALUE", "--print-value-only") == 0, command.err
+    assert command.out == b"1\n2\n"
+    assert await command("get", "", "--prefix", "--stream", "--sort-by=VALUE", "--order=ASCEND") == 1
+    assert await command("get", "", "--prefix", "--stream", "--order=ASCEND") == 0
+
+
 # Endpoints.
 
 
