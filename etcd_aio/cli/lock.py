@@ -63,6 +63,7 @@ async def _hold(session: Session, client: Client, name: str, command: tuple[str,
     timeout = seconds(options["wait"], "--wait") if options["wait"] else None
     grace = grace_within(ttl, options["grace"])
     made = client.lock(raw(name), ttl=ttl, timeout=timeout, value="", margin=grace, on_lost="signal")
+    session.interrupted = Failure(ExitCode.INTERRUPTED, "interrupted while waiting for the lock")
     if options["try"]:
         await made.try_acquire()
     else:
@@ -70,12 +71,12 @@ async def _hold(session: Session, client: Client, name: str, command: tuple[str,
             await made.acquire()
     if not made.is_held:
         raise Failure(options["conflict_exit"], "the lock is taken")
+    session.interrupted = Failure(ExitCode.INTERRUPTED if command else ExitCode.OK)
     try:
         kept = await client.range(made.key)
         if not kept:
             raise Failure(ExitCode.ERROR, "lock lost on init")
         if not command:
-            session.interrupt_code = ExitCode.OK
             session.show(kept)
             await made.lost()
             raise Failure(ExitCode.ERROR, "session expired")

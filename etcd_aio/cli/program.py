@@ -69,8 +69,10 @@ def run(words: Sequence[str]) -> int:
             session = _session(invocation)
             asyncio.run(_interruptible(session, invocation))
         sys.stdout.flush()  # the help, which may not be written yet
-    except (Exception, KeyboardInterrupt, asyncio.CancelledError) as error:
-        code = _code_of(error, ExitCode.INTERRUPTED if session is None else session.interrupt_code)
+    except (KeyboardInterrupt, asyncio.CancelledError) as error:
+        return _code_of(error if session is None else session.interrupted)
+    except Exception as error:
+        code = _code_of(error)
         if isinstance(error, Failure) and error.signal == signal.SIGINT:
             _end_by_sigint(is_of_terminal=error.of_terminal)
         return code
@@ -93,12 +95,8 @@ async def perform(words: Sequence[str], **options: Unpack[ClientOptions]) -> int
     return ExitCode.OK
 
 
-def _code_of(error: BaseException, interrupt_code: ExitCode = ExitCode.INTERRUPTED) -> int:
+def _code_of(error: BaseException) -> int:
     """The exit code for an error, whose line is printed.
-
-    Args:
-        error: the error.
-        interrupt_code: the exit code if it is an interrupt.
 
     Raises:
         BaseException: the error, if it is none that a command may end with.
@@ -109,7 +107,7 @@ def _code_of(error: BaseException, interrupt_code: ExitCode = ExitCode.INTERRUPT
                 complain(f"Error: {error.text}")
             return error.code
         case KeyboardInterrupt() | asyncio.CancelledError():
-            return interrupt_code
+            return ExitCode.INTERRUPTED
         case EtcdError():
             complain(f"Error: {error}")
             if isinstance(error, ConfigError):

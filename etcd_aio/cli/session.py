@@ -34,12 +34,12 @@ class Session:
         flags: the global flags that were given, by name.
         connection: makes clients.
         format: the word of the output format.
-        interrupt_code: the exit code if a signal ends the command from now on.
+        interrupted: how the command ends if a signal ends it from now on.
     """
 
     def __init__(self, flags: dict[str, str], *, is_local: bool = False, options: ClientOptions | None = None) -> None:
         self.flags = flags
-        self.interrupt_code = ExitCode.INTERRUPTED
+        self.interrupted = Failure(ExitCode.INTERRUPTED)
         context = None
         if not is_local:
             context = ContextFile().read().chosen(flags.get("context") or os.environ.get(VARIABLE, ""))

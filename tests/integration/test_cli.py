@@ -116,6 +116,24 @@ async def test_a_signal_ends_a_command_and_leaves_nothing_behind(
     assert set(fake.keys()) == {b"a"}
 
 
+@pytest.mark.parametrize(
+    ("words", "text"),
+    [
+        ("lock l", "interrupted while waiting for the lock"),
+        ("elect l v", "interrupted while waiting to be elected"),
+    ],
+)
+async def test_a_wait_that_is_interrupted_is_told(words: str, text: str, served: tuple[FakeEtcd, str]) -> None:
+    fake, endpoint = served
+    async with Client(endpoint) as client, client.lock("l"), asyncio.timeout(120):
+        async with started(f"--endpoints={endpoint}", *words.split()) as child:
+            await until(lambda: len(fake.keys()) == 2)
+            child.send_signal(signal.SIGINT)
+            assert await child.communicate() == (b"", f"Error: {text}\n".encode())
+        assert child.returncode == 5
+        assert len(fake.keys()) == 1
+
+
 async def test_a_signal_ends_a_command_that_waits_for_its_input(served: tuple[FakeEtcd, str]) -> None:
     _, endpoint = served
     async with started(f"--endpoints={endpoint}", "txn", "-i") as child, asyncio.timeout(60):
