@@ -3,6 +3,7 @@
 from typing import Final
 
 _REFUSED: Final = "says at once that the member has ended the connection, where etcdctl asks until its time is up"
+_NAMES_CALL: Final = "the error names the call before the words of the server, with which the test begins"
 _REMOVED: Final = "the command is etcdutl's now: etcdctl 3.6 and newer do not have it either"
 _NEWEST: Final = {
     "TestCtlV3GetRevokedCRL": _REFUSED,
@@ -17,6 +18,8 @@ _OLDEST: Final = {
     "TestCtlV3Snapshot": _REMOVED,
     "TestCtlV3SnapshotCorrupt": _REMOVED,
     "TestCtlV3SnapshotStatusBeforeRestore": _REMOVED,
+    "TestCtlV3AuthTxn": _NAMES_CALL,
+    "TestCtlV3AuthTxnJWT": _NAMES_CALL,
     "TestCtlV3MemberAddForLearner": "has the words of newer releases: added as learner",
 }
 KNOWN: Final[dict[str, dict[str, str]]] = {"3.7": _NEWEST, "3.6": _NEWEST | _VERSION, "3.5": _OLDEST | _VERSION}
