@@ -22,6 +22,7 @@ _OLDEST: Final = {
     "TestCtlV3SnapshotCorrupt": REMOVED,
     "TestCtlV3SnapshotStatusBeforeRestore": REMOVED,
     "TestCtlV3AuthSnapshot": REMOVED,
+    "TestCtlV3AuthSnapshotJWT": REMOVED,
     "TestCtlV3AuthLeaseRevoke": "the error has other words for a call that was repeated",
     "TestCtlV3AuthRoleGet": _NAMES_CALL,
     "TestCtlV3AuthUserGet": _NAMES_CALL,
