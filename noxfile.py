@@ -248,6 +248,13 @@ def compat(session: nox.Session) -> None:
     session.run("python", "-m", "tests.compat", *session.posargs)
 
 
+@nox.session(name="etcdctl-suite")
+def etcdctl_suite(session: nox.Session) -> None:
+    """etcd's own tests of etcdctl, on `etcd-aio`; `-- --release 3.6` for another release, `-- --both` for figures."""
+    install(session, "test")
+    session.run("python", "-m", "tests.etcdctl_suite.run", *session.posargs)
+
+
 @nox.session
 def lint(session: nox.Session) -> None:
     """Format, lint rules and spelling."""

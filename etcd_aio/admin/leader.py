@@ -59,10 +59,10 @@ class LeaderTransfer:
     async def move(self, target: int, timeout: Timeout, retry: RetryMode | None) -> MoveLeaderResult:
         """Move the leadership to the member `target`; nothing is done if it leads already. See `Maintenance`."""
         deadline = self._invoker.deadline(timeout, self._invoker.clock())
-        leader = await self.find(deadline)
+        leader = former = await self.find(deadline)
         while leader.id != target:
             try:
-                return await self._invoker.unary(
+                await self._invoker.unary(
                     methods.MOVE_LEADER,
                     pb.MoveLeaderRequest(target_id=target),
                     timeout=self._left(deadline),
@@ -74,7 +74,9 @@ class LeaderTransfer:
                 if not error.maybe_applied and not isinstance(error, NotRaftLeaderError):
                     raise
                 leader = await self._look_after(error, target, deadline, retry)
-        return MoveLeaderResult(leader.status.header)
+            else:
+                break
+        return MoveLeaderResult(former.status.header)
 
     async def find(self, deadline: float) -> Leader:
         """Find the leader, after an election if there is none now.

@@ -63,7 +63,8 @@ async def user_add(
         if is_given and not name:
             raise bad_arguments("empty user name is not allowed")
         if not is_given:
-            password = _new_password(session, name, interactive)
+            # etcdctl adds a user with an empty password, by which anyone may log in.
+            password = _new_password(session, name, interactive) or None
     async with session.client() as client:
         result = await client.auth.user_add(name, password)
     session.show(Done(f"User {name} created", result.header))

@@ -19,6 +19,7 @@ from etcd_aio.config import PREFIX, ClientOptions, read_flag, read_option
 from etcd_aio.observing import Observer
 
 _DEFAULT_ENDPOINT: Final = "127.0.0.1:2379"  # as etcdctl
+_NO_LIMIT: Final = ("0", "0s")
 _OTHER_VARIABLES: Final = frozenset({"API", "WATCH_KEY", "WATCH_RANGE_END"})
 
 
@@ -178,6 +179,8 @@ class Connection:
             environ.pop(f"{PREFIX}DISCOVERY_SRV", None)
             environ[f"{PREFIX}ENDPOINTS"] = endpoint
         self._complete_user(environ)
+        if self.setting("dial_timeout") in _NO_LIMIT:  # then the limit of the command is all that counts
+            environ[f"{PREFIX}DIAL_TIMEOUT"] = f"{self.timeout}s"
         # Passwords go over connections without TLS, as those of etcdctl do.
         options: ClientOptions = {
             "allow_insecure_auth": True,

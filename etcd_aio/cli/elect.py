@@ -62,7 +62,9 @@ async def _lead(
 ) -> None:
     grace = grace_within(ttl, _GRACE)
     election = client.election(name, ttl=ttl, margin=grace, on_lost="signal")
+    session.interrupted = Failure(ExitCode.INTERRUPTED, "interrupted while waiting to be elected")
     async with election.lead(proposal) as leadership:
+        session.interrupted = Failure(ExitCode.INTERRUPTED if command else ExitCode.OK)
         kept = await client.range(leadership.key)
         if not command:
             session.show(kept)

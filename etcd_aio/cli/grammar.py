@@ -1,7 +1,7 @@
 """The grammar of etcdctl on click's parser.
 
-Verbs may be shortened as long as they are unique: `endp stat`. Global flags are accepted before and after the verb,
-and the last one wins. Flags may stand between arguments, and switches take a value after an equals sign:
+Verbs may be shortened as long as they are unique: `endp stat`. Flags are accepted before and after the verb, and the
+last one wins. Flags may stand between arguments, and switches take a value after an equals sign:
 `--prefix=false`. What follows `--` may be a command that the verb runs, so it is kept apart.
 """
 
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 _META: Final = "etcd_aio.cli"
 _COMMAND: Final = "etcd_aio.cli.command"
+_FLAG: Final = re.compile(r"-[A-Za-z]|--[A-Za-z]")
 _SHORT_WITH_VALUE: Final = re.compile(r"-[A-Za-z]=")
 
 
@@ -308,7 +309,31 @@ class VerbGroup(click.Group):
         """Parse the global flags before the verb."""
         if ctx.resilient_parsing:
             return super().parse_args(ctx, args)
-        return super().parse_args(ctx, _plain_words(self, ctx, args))
+        return super().parse_args(ctx, _plain_words(self, ctx, self._verb_first(ctx, args)))
+
+    def _verb_first(self, ctx: click.Context, words: Sequence[str]) -> list[str]:
+        """Move flags that are not global behind the verb, which has them; without a verb the words are as they were.
+
+        Which of them take a value is not known before the verb is: the next word is one, unless it is a flag or a verb.
+        """
+        takes_value = {
+            name: not param.is_flag
+            for param in self.get_params(ctx)
+            if isinstance(param, click.Option)
+            for name in (*param.opts, *param.secondary_opts)
+        }
+        own: list[str] = []
+        others: list[str] = []
+        rest = list(words)
+        while rest and _FLAG.match(rest[0]):
+            word = rest.pop(0)
+            name = word.partition("=")[0] if word.startswith("--") else word[:2]
+            place = own if name in takes_value else others
+            place.append(word)
+            is_guessed = bool(rest) and rest[0] not in self._entries and not rest[0].startswith("-")
+            if name == word and rest and takes_value.get(name, is_guessed):
+                place.append(rest.pop(0))
+        return [*own, rest[0], *others, *rest[1:]] if rest else list(words)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """List the verbs without importing them."""

@@ -111,7 +111,7 @@ async def get(session: Session, words: tuple[str, ...], **options: Any) -> None:
     """Gets a key or a range of keys. A key that does not exist prints nothing."""
     operation = range_of(words, options)
     async with session.client() as client:
-        found = await (_streamed(client, operation) if options["stream"] else client.do(operation))
+        found = await (_streamed(client, operation, options["order"]) if options["stream"] else client.do(operation))
     if options["count_only"] and session.format != "fields":
         raise bad_arguments("--count-only is only for `--write-out=fields`")
     if options["print_value_only"] and not session.is_simple:
@@ -122,13 +122,17 @@ async def get(session: Session, words: tuple[str, ...], **options: Any) -> None:
         session.show(found, value_only=options["print_value_only"])
 
 
-async def _streamed(client: Client, operation: op.RangeOp) -> RangeResult:
-    """The same result, read in chunks."""
+async def _streamed(client: Client, operation: op.RangeOp, order: str) -> RangeResult:
+    """The same result, read in chunks.
+
+    Raises:
+        Failure: an order is given, and it is not that of the keys.
+    """
     is_plain = operation.sort_by is SortBy.KEY and operation.sort_order is SortOrder.ASCEND
-    if not is_plain:
+    if order and not is_plain:
         raise Failure(ExitCode.ERROR, "--stream does not support custom sort orders")
     bounds = (operation.min_mod_revision, operation.max_mod_revision, operation.min_create_revision)
-    if any((*bounds, operation.max_create_revision, operation.limit, operation.count_only)):
+    if not is_plain or any((*bounds, operation.max_create_revision, operation.limit, operation.count_only)):
         return await client.do(operation)
     keys = operation.keys
     scan = client.scan(

@@ -47,7 +47,8 @@ async def lock(session: Session, words: tuple[str, ...], **options: Any) -> None
     """Acquires a lock, and runs a command while it is held.
 
     The command gets ETCD_LOCK_KEY, ETCD_LOCK_REV, ETCD_LOCK_LEASE and ETCD_LOCK_FENCING_TOKEN. The exit code is that of
-    the command, 128 and the signal that ended it, or 5 if the lock was lost.
+    the command, 128 and the signal that ended it, or 5 if the lock was lost. Without a command an interrupt ends it
+    with 0.
     """
     if not words:
         raise bad_arguments("lock takes a lock name argument and an optional command to execute")
@@ -62,6 +63,7 @@ async def _hold(session: Session, client: Client, name: str, command: tuple[str,
     timeout = seconds(options["wait"], "--wait") if options["wait"] else None
     grace = grace_within(ttl, options["grace"])
     made = client.lock(raw(name), ttl=ttl, timeout=timeout, value="", margin=grace, on_lost="signal")
+    session.interrupted = Failure(ExitCode.INTERRUPTED, "interrupted while waiting for the lock")
     if options["try"]:
         await made.try_acquire()
     else:
@@ -69,6 +71,7 @@ async def _hold(session: Session, client: Client, name: str, command: tuple[str,
             await made.acquire()
     if not made.is_held:
         raise Failure(options["conflict_exit"], "the lock is taken")
+    session.interrupted = Failure(ExitCode.INTERRUPTED if command else ExitCode.OK)
     try:
         kept = await client.range(made.key)
         if not kept:

@@ -62,12 +62,16 @@ def program() -> VerbGroup:
 
 def run(words: Sequence[str]) -> int:
     """Run the command of these words. Returns the exit code."""
+    session = None
     try:
         invocation = _parsed(words)
         if invocation is not None:
-            asyncio.run(_interruptible(_session(invocation), invocation))
+            session = _session(invocation)
+            asyncio.run(_interruptible(session, invocation))
         sys.stdout.flush()  # the help, which may not be written yet
-    except (Exception, KeyboardInterrupt, asyncio.CancelledError) as error:
+    except (KeyboardInterrupt, asyncio.CancelledError) as error:
+        return _code_of(error if session is None else session.interrupted)
+    except Exception as error:
         code = _code_of(error)
         if isinstance(error, Failure) and error.signal == signal.SIGINT:
             _end_by_sigint(is_of_terminal=error.of_terminal)

@@ -34,10 +34,12 @@ class Session:
         flags: the global flags that were given, by name.
         connection: makes clients.
         format: the word of the output format.
+        interrupted: how the command ends if a signal ends it from now on.
     """
 
     def __init__(self, flags: dict[str, str], *, is_local: bool = False, options: ClientOptions | None = None) -> None:
         self.flags = flags
+        self.interrupted = Failure(ExitCode.INTERRUPTED)
         context = None
         if not is_local:
             context = ContextFile().read().chosen(flags.get("context") or os.environ.get(VARIABLE, ""))

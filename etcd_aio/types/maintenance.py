@@ -194,8 +194,7 @@ class MoveLeaderResult:
     """The leadership was transferred.
 
     Attributes:
-        header: the metadata of the response; from the former leader, unless there was no need to ask it or
-            its reply was lost.
+        header: the metadata of the status of the member that led when the call began; etcd's own reply has none.
     """
 
     header: Header

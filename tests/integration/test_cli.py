@@ -103,16 +103,35 @@ async def test_a_signal_ends_a_command_and_leaves_nothing_behind(
         children = [
             await stack.enter_async_context(started(f"--endpoints={endpoint}", *words.split())) for words in commands
         ]
-        await until(lambda: len(fake.watchers) >= 2)
+        await until(lambda: [watcher.key for watcher in fake.watchers].count(b"a") == 2)  # others have watchers, too
         await client.put("a", "1")
         for child in children:
             assert child.stdout is not None
             assert await child.stdout.readline()
             child.send_signal(number)
         ended = [(await child.communicate())[1] for child in children]
-        assert [child.returncode for child in children] == [0 if words == "top" else 5 for words in commands]
+        ended_well = ("lock l", "elect e v", "top")  # the lock was held, and is free again
+        assert [child.returncode for child in children] == [0 if words in ended_well else 5 for words in commands]
         assert ended == [b""] * len(commands)
     assert set(fake.keys()) == {b"a"}
+
+
+@pytest.mark.parametrize(
+    ("words", "text"),
+    [
+        ("lock l", "interrupted while waiting for the lock"),
+        ("elect l v", "interrupted while waiting to be elected"),
+    ],
+)
+async def test_a_wait_that_is_interrupted_is_told(words: str, text: str, served: tuple[FakeEtcd, str]) -> None:
+    fake, endpoint = served
+    async with Client(endpoint) as client, client.lock("l"), asyncio.timeout(120):
+        async with started(f"--endpoints={endpoint}", *words.split()) as child:
+            await until(lambda: len(fake.keys()) == 2)
+            child.send_signal(signal.SIGINT)
+            assert await child.communicate() == (b"", f"Error: {text}\n".encode())
+        assert child.returncode == 5
+        assert len(fake.keys()) == 1
 
 
 async def test_a_signal_ends_a_command_that_waits_for_its_input(served: tuple[FakeEtcd, str]) -> None:

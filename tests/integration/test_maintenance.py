@@ -161,7 +161,9 @@ async def test_the_leadership_moves_under_load_without_an_error(cluster: EtcdClu
         workers = [asyncio.create_task(work(number)) for number in range(8)]
         for _ in range(2):
             for server in cluster.members:
-                await client.maintenance.move_leader(members[server.name])
+                former = members[(await cluster.leader()).name]
+                moved = await client.maintenance.move_leader(members[server.name])
+                assert moved.header.member_id == former.id
                 assert (await cluster.leader()).name == server.name
                 before = done
                 async with asyncio.timeout(10):

@@ -7,6 +7,7 @@ import sys
 
 import pytest
 
+from etcd_aio import Client, EtcdError
 from etcd_aio.cli.follow import has_colours
 from etcd_aio.fake import FakeEtcd
 from tests.support.command_here import CommandLine
@@ -23,6 +24,36 @@ async def test_verbs_may_be_shortened_and_global_flags_stand_anywhere(command: C
     assert json.loads(before) == json.loads(command.out)
     assert await command("e") == 1
     assert command.out == b""
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "--consistency s get a",
+        "--consistency=s -w json get a",
+        "-w simple --rev=3 --prefix=false get a",
+        "--keys-only=false --sort-by KEY --limit 1 get a",
+        "--prefix get a",
+        "--command-timeout=5s --prefix --rev 3 get a",
+    ],
+)
+async def test_flags_of_a_verb_may_stand_before_it(words: str, command: CommandLine) -> None:
+    assert await command("put", "a", "0") == 0
+    assert await command("put", "a", "1") == 0
+    assert await command(*words.split()) == 0, command.err
+    assert b"1" in command.out
+
+
+async def test_flags_before_a_group_are_those_of_its_verb(command: CommandLine) -> None:
+    assert await command("--consistency", "s", "member", "list", "-w", "json") == 0, command.err
+    assert await command("member", "--consistency", "s", "list", "-w", "json") == 0, command.err
+    assert len(json.loads(command.out)["members"]) == 3
+
+
+@pytest.mark.parametrize("words", ["--unknown get a", "--unknown=1 get a", "--consistency s", "--consistency"])
+async def test_a_flag_that_no_verb_has_is_an_error_before_the_verb_too(words: str, command: CommandLine) -> None:
+    assert await command(*words.split()) == 1
+    assert command.err.startswith("Error: No such option")
 
 
 async def test_a_flag_wins_over_its_variable_and_unknown_variables_are_named(
@@ -52,6 +83,15 @@ async def test_values_of_any_bytes_come_back_as_they_were(value: bytes, command:
     assert command.out == key + b"\n" + value + b"\n"
 
 
+async def test_a_stream_that_is_to_be_sorted_is_sorted_or_refused(command: CommandLine) -> None:
+    for key, value in (("a", "2"), ("b", "1")):
+        await command("put", key, value)
+    assert await command("get", "", "--prefix", "--stream", "--sort-by=VALUE", "--print-value-only") == 0, command.err
+    assert command.out == b"1\n2\n"
+    assert await command("get", "", "--prefix", "--stream", "--sort-by=VALUE", "--order=ASCEND") == 1
+    assert await command("get", "", "--prefix", "--stream", "--order=ASCEND") == 0
+
+
 # Endpoints.
 
 
@@ -75,8 +115,37 @@ async def test_a_silent_endpoint_costs_the_timeout_once(fake: FakeEtcd, command:
 
 async def test_the_leader_moves_with_a_follower_down(fake: FakeEtcd, command: CommandLine) -> None:
     fake.members[1].stop()
+    before = fake.members[0].id
     assert await command("move-leader", f"{fake.members[2].id:x}") == 0
     assert fake.members[2].is_leader
+    assert command.out.decode() == f"Leadership transferred from {before:x} to {fake.members[2].id:x}\n"
+
+
+async def test_the_leader_must_be_an_endpoint_to_move(fake: FakeEtcd, command: CommandLine) -> None:
+    assert await command("move-leader", f"{fake.members[2].id:x}", f"--endpoints={fake.endpoints[1]}") == 128
+    assert command.err == f"Error: no leader endpoint given at {fake.endpoints[1]}\n"
+    assert fake.members[0].is_leader
+
+
+@pytest.mark.parametrize("words", ["put a 1 --dial-timeout=0s", "put a 1 --dial-timeout=0", "get a --dial-timeout=0s"])
+async def test_a_dial_timeout_of_zero_is_that_of_the_command(words: str, command: CommandLine) -> None:
+    assert await command(*words.split()) == 0, command.err
+
+
+# Users.
+
+
+async def test_a_user_without_a_password_is_authenticated_by_a_certificate(
+    fake: FakeEtcd, command: CommandLine
+) -> None:
+    assert await command("user", "add", "u", "--interactive=false", stdin=b"\n") == 0, command.err
+    assert command.out == b"User u created\n"
+    async with Client(fake.endpoints, engine=fake.engine) as client:
+        for words in ("user add root:pw", "user grant-role root root", "auth enable"):
+            assert await command(*words.split()) == 0
+        with pytest.raises(EtcdError, match="no password user"):
+            await client.auth.authenticate("u", "pw")
+    assert await command("user", "passwd", "u", "--interactive=false", "--user=root:pw", stdin=b"\n") == 1
 
 
 # Colours.

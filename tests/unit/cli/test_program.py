@@ -69,7 +69,8 @@ def test_the_version_needs_no_click_and_names_the_codec(extra: str | None) -> No
     command = [sys.executable, "-c", code]
     done = subprocess.run(command, cwd=ROOT, env=environ, capture_output=True, text=True, check=True)
     backend = "pure Python (ETCD_AIO_PURE_PYTHON is set)" if extra else BACKEND
-    assert done.stdout.splitlines() == [f"etcd-aio version: {__version__}", "API version: 3.7", f"Codec: {backend}"]
+    lines = [f"etcd-aio version: {__version__}", "etcdctl version: 3.7.3", "API version: 3.7", f"Codec: {backend}"]
+    assert done.stdout.splitlines() == lines
 
 
 def test_version_help_and_completion_import_neither_rich_nor_other_verbs() -> None:
