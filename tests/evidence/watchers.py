@@ -1,0 +1,188 @@
+"""Watches of many kinds, one after the other, recorded as whole messages."""
+
+import asyncio
+from contextlib import suppress
+from dataclasses import dataclass, field
+from random import Random
+from typing import Any, Final
+
+from etcd_aio import EtcdError, KeyValue, WatchBatch, Watcher
+from etcd_aio.errors import CompactedError
+from etcd_aio.shortcuts import ClientLike
+from etcd_aio.types.keys import prefix_end
+from etcd_aio.watch import DEFAULT_MAX_PENDING
+from tests.evidence import model
+from tests.evidence.recorder import Recorder
+from tests.evidence.traffic import KEYS, STEM, Shared
+
+_PROGRESS_SECONDS: Final = 0.25
+_ENTER_SECONDS: Final = 20.0
+_LITTLE: Final = 2_000  # bytes that a slow consumer lets pend, before its watch is cancelled on the server for a while
+_SLOW_SECONDS: Final = 1.0
+_NEAR: Final = 100  # revisions before and after the present one at which watches begin, as in etcd's own tests
+
+
+@dataclass(slots=True)
+class Ending:
+    """Tells the watchers when to stop.
+
+    Attributes:
+        revision: the last one of the history, which they must reach; 0 as long as it goes on.
+    """
+
+    revision: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Wish:
+    """What a watch asks for."""
+
+    key: str
+    is_prefix: bool
+    revision: int
+    prev_kv: bool
+    progress: bool
+    fragment: bool
+    resync: bool
+    is_slow: bool
+
+
+@dataclass(slots=True)
+class Follower:
+    """Follows keys by one watch after the other.
+
+    Args:
+        store: a client, or a store that wraps it.
+        stem: of the keys in that store.
+        hidden: what that store takes away from the keys: the prefix of a namespace.
+        shared: with the workers.
+        ending: when to stop.
+        random: chooses.
+        lasting: whether it has one watch from the first revision to the last, unless a compaction ends it.
+    """
+
+    store: ClientLike
+    stem: str
+    hidden: str
+    shared: Shared
+    ending: Ending
+    random: Random
+    lasting: bool = False
+    watches: int = 0
+    resyncs: int = 0
+    compactions: int = 0
+    _floor: int = 2
+    _content: dict[str, KeyValue] = field(default_factory=dict)
+
+    @property
+    def _recorder(self) -> Recorder:
+        return self.shared.recorder
+
+    async def run(self) -> None:
+        """Watch until the ending is reached."""
+        is_over = False
+        while not is_over:
+            wish = self._wish()
+            try:
+                is_over = await self._follow(wish)
+            except CompactedError as error:
+                self.compactions += 1
+                self._floor = max(self._floor, error.compact_revision)
+            except EtcdError:
+                await asyncio.sleep(0.1)
+
+    def _wish(self) -> Wish:
+        chance = self.random.random
+        if self.lasting:
+            return Wish(self.stem, True, self._floor, True, True, False, False, False)
+        is_prefix = chance() < 0.7
+        near = max(2, self.shared.revision + self.random.randint(-_NEAR, _NEAR))
+        revision = self.random.choice((0, near, self._floor, self.shared.revision + 1))
+        resync = is_prefix and chance() < 0.3
+        key = self.stem if is_prefix else f"{self.stem}{self.random.randrange(KEYS)}"
+        return Wish(key, is_prefix, revision, chance() < 0.6, chance() < 0.5, chance() < 0.3, resync, chance() < 0.4)
+
+    async def _follow(self, wish: Wish) -> bool:
+        """Make one watch, for a while. Returns whether it has reached the ending."""
+        responses: list[model.Json] = []
+        loop = asyncio.get_running_loop()
+        until = None if self.lasting else loop.time() + self.random.uniform(0.5, 6.0)
+        began = wish.revision
+        if wish.resync:
+            began = await self._list() + 1
+        watcher = self.store.watch(
+            **self._keys(wish),
+            start_revision=began,
+            prev_kv=wish.prev_kv,
+            progress_notify=wish.progress,
+            fragment=wish.fragment or None,
+            on_compaction="resync" if wish.resync else "raise",
+            max_pending=_LITTLE if wish.is_slow else DEFAULT_MAX_PENDING,
+            timeout=_ENTER_SECONDS,
+        )
+        self.watches += 1
+        try:
+            async with watcher:
+                while until is None or loop.time() < until or self.ending.revision:
+                    if wish.is_slow and not self.ending.revision:
+                        await asyncio.sleep(self.random.uniform(0.0, _SLOW_SECONDS))
+                    batch = await _next(watcher)
+                    if batch is None:
+                        continue
+                    self._note(batch)
+                    if any(event.is_resync for event in batch):
+                        # The watch before it and the watch behind it are two, and between them is what was compacted.
+                        self._write(wish, began, responses)
+                        self._resynced(batch.revision)
+                        began, responses = batch.revision + 1, []
+                    elif batch or not batch.may_be_early:
+                        events = [model.watch_event(event, prefix=self.hidden) for event in batch]
+                        responses.append(model.watch_response(events, batch.revision, self._recorder.now()))
+                    self._floor = max(self._floor, batch.revision - _NEAR)
+                    if 0 < self.ending.revision <= batch.revision:
+                        return True
+                return False
+        finally:
+            self._write(wish, began, responses)
+
+    def _keys(self, wish: Wish) -> dict[str, Any]:
+        if not wish.is_prefix:
+            return {"key": wish.key}
+        return {"prefix": wish.key} if wish.key else {"all_keys": True}
+
+    async def _list(self) -> int:
+        """Read all keys, as the consumer of a watch does that begins behind them."""
+        found = await self.store.range(**({"prefix": self.stem} if self.stem else {"all_keys": True}))
+        self._content = {kv.key: kv for kv in found.kvs}
+        return found.revision
+
+    def _note(self, batch: WatchBatch) -> None:
+        for event in batch:
+            if event.is_put:
+                self._content[event.kv.key] = event.kv
+            else:
+                self._content.pop(event.kv.key, None)
+
+    def _resynced(self, revision: int) -> None:
+        """A difference has replaced what was compacted: all that was told is now the state of its revision."""
+        self.resyncs += 1
+        kvs = (model.key_value(kv, prefix=self.hidden) for _, kv in sorted(self._content.items()))
+        keys = model.options(STEM, prefix_end(STEM.encode()).decode())
+        self._recorder.snapshot("resync of a watch", keys, model.found(kvs), revision)
+
+    def _write(self, wish: Wish, began: int, responses: list[model.Json]) -> None:
+        asked = model.watch_request(
+            self.hidden + wish.key, began, is_prefix=wish.is_prefix, progress=wish.progress, prev_kv=wish.prev_kv
+        )
+        self._recorder.watch(asked, responses)
+
+
+async def _next(watcher: Watcher) -> WatchBatch | None:
+    """The next batch; None if there is none within a while, and then a report of progress is asked for."""
+    try:
+        async with asyncio.timeout(_PROGRESS_SECONDS):
+            return await watcher.next_batch()
+    except TimeoutError:
+        with suppress(EtcdError):
+            await watcher.request_progress()
+        return None
