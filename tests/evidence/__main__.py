@@ -21,7 +21,7 @@ from tests.evidence.judging import Judging, NoJudgeError, build, why
 from tests.evidence.plan import Plan, Size, draw, numbers
 
 FOLDER: Final = Path("build/evidence")
-_QUICK: Final = ((1, 4, 7), Size(2500, 20.0))  # each engine, and both loops
+_QUICK: Final = ((1, 7, 12), Size(2500, 20.0))  # each engine, both loops, authentication and TLS
 _ATTEMPTS: Final = 30  # reports in which a sabotage must be found
 
 

@@ -4,12 +4,11 @@ import asyncio
 import platform
 import shutil
 import time
-from collections.abc import Callable
 from contextlib import AsyncExitStack
 from dataclasses import asdict
 from pathlib import Path
 from random import Random
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import trustme
 
@@ -25,6 +24,9 @@ from tests.evidence.trouble import Trouble
 from tests.evidence.watchers import Ending, Follower
 from tests.support.auth import QUICK_LOGINS, ROOT, enable_auth, jwt_flag
 from tests.support.certificates import write_ca, write_leaf
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 _TIMEOUT: Final = 3.0  # of a call
 _QUIET_SECONDS: Final = 120.0  # until all watches have reached the end

@@ -34,6 +34,7 @@ def result(facts: Mapping[str, Any], verdict: Mapping[str, Any]) -> Result:
         "persisted": verdict["persisted"],
         "snapshots": verdict["snapshots"],
         "told": verdict["told"],
+        "once": verdict["once"],
         "repeated": verdict["repeated"],
         "etcd": verdict["etcd"],
         "broken": verdict["broken"],

@@ -6,16 +6,18 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mappin
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from random import Random
-from typing import Final, TypeAlias
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 from etcd_aio import Client, EtcdError, Key, op
-from etcd_aio.cache import Cache
 from etcd_aio.errors import ClientUsageError, InvalidRequestError
 from tests.evidence import model
 from tests.evidence.once import Once
 from tests.evidence.operations import lone_range
 from tests.evidence.recorded import Recorded
 from tests.evidence.recorder import Mark, Recorder
+
+if TYPE_CHECKING:
+    from etcd_aio.cache import Cache
 
 KEYS: Final = 10
 STEM: Final = "key"

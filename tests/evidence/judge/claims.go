@@ -67,6 +67,9 @@ func (v *Verdict) check(claims *Claims, logs *Logs, persisted []model.EtcdReques
 	}
 	for _, claim := range claims.Writes {
 		v.Told[claim.Told]++
+		if claim.Once {
+			v.Once++
+		}
 		places := logs.count(claim.Mark)
 		value, isPut := strings.CutPrefix(claim.Mark, "put:")
 		times := applied[model.ToValueOrHash(value)]
@@ -90,14 +93,14 @@ func (v *Verdict) check(claims *Claims, logs *Logs, persisted []model.EtcdReques
 			breaks("applied twice", claim.Mark)
 		}
 		if claim.Once && claim.Told == "applied" && times != 1 {
-			breaks(fmt.Sprintf("told as applied once, applied %d times", times), claim.Mark)
+			breaks("told as applied once, but not applied once", fmt.Sprintf("%s, applied %d times", claim.Mark, times))
 		}
 	}
 	// After all that, since a write that was applied twice has two revisions.
 	for _, claim := range claims.Writes {
 		value, isPut := strings.CutPrefix(claim.Mark, "put:")
 		if at := appliedAt[model.ToValueOrHash(value)]; isPut && at > 0 && claim.Revision > 0 && at != claim.Revision {
-			breaks(fmt.Sprintf("told of revision %d, applied at %d", claim.Revision, at), claim.Mark)
+			breaks("told of another revision", fmt.Sprintf("%s, told of %d, applied at %d", claim.Mark, claim.Revision, at))
 		}
 	}
 	v.Snapshots = len(claims.Snapshots)

@@ -27,6 +27,7 @@ type Verdict struct {
 	Etcd       map[string]string `json:"etcd"`
 	Snapshots  int               `json:"snapshots"`
 	Told       map[string]int    `json:"told"`
+	Once       int               `json:"once"`
 	Repeated   int               `json:"repeated"`
 	Broken     []string          `json:"broken"`
 	Seconds    float64           `json:"seconds"`
