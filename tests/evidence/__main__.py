@@ -27,7 +27,7 @@ _ATTEMPTS: Final = 30  # reports in which a sabotage must be found
 
 def main() -> int:
     """Write reports and have them judged."""
-    parser = argparse.ArgumentParser(prog="nox -s evidence --", description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(prog="nox -s evidence --", description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--quick", action="store_true", help="three short reports on the newest release")
     parser.add_argument("--reports", type=int, default=8, help="for each release")
     parser.add_argument("--release", action="append", help="such as 3.7.3; may be repeated; default: all from 3.5 on")
@@ -52,12 +52,12 @@ def main() -> int:
     path = given.results or given.folder / "results.json"
     if given.sabotage:
         return _sabotaged(given, judge, releases[0], path)
-    seeds, size = range(given.first, given.first + given.reports), Size(0, 0)
+    seeds: Sequence[int] = range(given.first, given.first + given.reports)
+    size = Size(given.operations, given.seconds, given.rate, given.rest)
     if given.quick:
         seeds, size = _QUICK
-    else:
-        size = Size(given.operations, given.seconds, given.rate, given.rest)
-        seeds = numbers(given.seeds) if given.seeds else seeds
+    elif given.seeds:
+        seeds = numbers(given.seeds)
     plans = [draw(release, seed, size, has_uvloop=_has_uvloop()) for seed in seeds for release in releases]
     done = set() if given.quick else results.known(results.read(path))
     left = [plan for plan in plans if (plan.release, plan.seed) not in done]
@@ -106,7 +106,7 @@ def _releases(wanted: Iterable[str] | None, *, quick: bool) -> list[str]:
         return [find_etcd(version).version for version in wanted]
     if quick:
         return [find_etcd(">=3.5").version]
-    found = {}
+    found: dict[tuple[int, ...], str] = {}
     for binary in available_etcds():
         if binary.version_info >= (3, 5, 3):
             found.setdefault(binary.version_info[:2], binary.version)

@@ -127,7 +127,7 @@ def clients(results: Results) -> Table:
         own = [run for run in runs if run[name] == value]
         return number(len(own)), number(total(own, "operations"))
 
-    rows = [(f"engine `{engine}`", *of("engine", engine)) for engine in ENGINES]
+    rows: list[tuple[str, ...]] = [(f"engine `{engine}`", *of("engine", engine)) for engine in ENGINES]
     rows += [(f"event loop of {loop}", *of("loop", loop)) for loop in LOOPS]
     rows += [("authentication, with tokens that end after 2 s", *of("auth", True)), ("TLS", *of("tls", True))]
     return ("client", "reports", "operations"), rows, 2
@@ -137,17 +137,19 @@ def faults(results: Results) -> Table:
     """How often each fault was made, and what came of them."""
     runs = results["runs"]
     found = totals(runs, "faults")
-    rows = [(_FAULTS[fault], number(found[fault])) for fault in FAULTS]
+    rows: list[tuple[str, ...]] = [(_FAULTS[fault], number(found[fault])) for fault in FAULTS]
     rows += [
         ("writes whose outcome was not known to the client", number(totals(runs, "told")["unknown"])),
-        ("watches that met a compaction", number(total(runs, "compactions met") + total(runs, "resyncs"))),
+        ("watches that went on on another stream", number(total(runs, "reconnects"))),
+        ("watches that were cancelled for a while, since their consumer was slow", number(total(runs, "pauses"))),
+        ("watches that met a compaction", number(total(runs, "compactions") + total(runs, "resyncs"))),
     ]
     return ("what happened", "times"), rows, 1
 
 
 def sabotages(results: Results) -> Table:
     """What found each broken client, and after how many operations."""
-    rows = []
+    rows: list[tuple[str, ...]] = []
     for one in sorted(results["sabotages"], key=lambda one: one["operations"]):
         by = "; ".join(dict.fromkeys(_rule(rule, one["why"]) for rule in one["by"]))
         rows.append((one["what"], by, number(one["operations"])))

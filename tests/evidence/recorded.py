@@ -41,7 +41,7 @@ class Recorded(StoreCalls):
         else:
             result = await self.record(sent, timeout, retry)
         if isinstance(operation, op.GetOp):
-            return result.kvs[0] if result.kvs else None  # type: ignore[no-any-return] # the result of a get
+            result = result.kvs[0] if result.kvs else None
         return result  # type: ignore[no-any-return] # the result of this operation
 
     async def record(self, operation: Any, timeout: Timeout, retry: RetryMode | None) -> Any:

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 _TIMEOUT: Final = 3.0  # of a call
 _QUIET_SECONDS: Final = 120.0  # until all watches have reached the end
-_OPERATOR_RATE: Final = 2.0
+_OPERATOR_RATE: Final = 3.0
 _ALL_ENTRIES: Final = "1000000000"  # no snapshot: the log holds all that was proposed
 
 
@@ -116,9 +116,10 @@ class Report:
             "counts": dict(recorder.counts),
             "errors": dict(recorder.errors),
             "faults": dict(trouble.counts),
-            "watches": sum(follower.watches for follower in followers),
-            "resyncs": sum(follower.resyncs for follower in followers),
-            "compactions met": sum(follower.compactions for follower in followers),
+            **{
+                name: sum(getattr(follower, name) for follower in followers)
+                for name in ("watches", "reconnects", "pauses", "resyncs", "compactions")
+            },
             "seconds": round(seconds, 1),
         }
 

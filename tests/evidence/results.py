@@ -1,12 +1,13 @@
 """Results: one line for each report that was judged, in a file that the page is made from. Pure, but for the file."""
 
+import fcntl
 import json
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, Final, TypeAlias
 
-FILE: Final = Path(__file__).parent / "results.json"
+FILE: Final = Path(__file__).parents[2] / "docs" / "evidence.json"
 """Of the published run."""
 
 Result: TypeAlias = dict[str, Any]
@@ -25,9 +26,7 @@ def result(facts: Mapping[str, Any], verdict: Mapping[str, Any]) -> Result:
         "tls": plan["has_tls"],
         "policies": sorted(set(plan["policies"])),
         "faults": facts["faults"],
-        "watches": facts["watches"],
-        "resyncs": facts["resyncs"],
-        "compactions met": facts["compactions met"],
+        **{name: facts[name] for name in ("watches", "reconnects", "pauses", "resyncs", "compactions")},
         "counts": facts["counts"],
         "operations": verdict["operations"],
         "events": verdict["events"],
@@ -55,19 +54,22 @@ def write(results: Mapping[str, Any], path: Path = FILE) -> None:
     for name in ("runs", "sabotages"):
         lines = ",\n".join(json.dumps(line, sort_keys=True) for line in results[name])
         parts.append(f'"{name}": [\n{lines}\n]')
-    path.parent.mkdir(parents=True, exist_ok=True)
     spare = path.with_suffix(".new")
     spare.write_text("{" + ",\n".join(parts) + "}\n")
     spare.replace(path)
 
 
 def add(path: Path, kind: str, line: Result, keys: Iterable[str]) -> None:
-    """Add a line to a file, in place of the one that has the same keys."""
-    results, keys = read(path), tuple(keys)
+    """Add a line to a file, in place of the one that has the same keys. Other processes may do so at the same time."""
+    keys = tuple(keys)
     same = [line[key] for key in keys]
-    results[kind] = [old for old in results[kind] if [old[key] for key in keys] != same] + [line]
-    results[kind].sort(key=lambda each: [str(each[key]).rjust(9) for key in keys])
-    write(results, path)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.with_suffix(".lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        results = read(path)
+        results[kind] = [old for old in results[kind] if [old[key] for key in keys] != same] + [line]
+        results[kind].sort(key=lambda each: [str(each[key]).rjust(9) for key in keys])
+        write(results, path)
 
 
 def known(results: Mapping[str, Any]) -> set[tuple[str, int]]:

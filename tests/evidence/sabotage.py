@@ -14,13 +14,15 @@ from etcd_aio.once import writes
 from etcd_aio.once.guarded import write_through
 from etcd_aio.watch import service
 from etcd_aio.watch.compaction_resync import difference
-from etcd_aio.watch.state import WatchState
+from etcd_aio.watch.resuming_stream import WatchStream
+from etcd_aio.watch.state import Phase, WatchState
 from tests.evidence.plan import Plan
 from tests.faults.sabotage import swap
 from tests.simulation import sabotage as simulated
 from tests.simulation import sabotage_streams as streams
 
 _CUTS: Final = ("cut", "kill", "silence")
+_FEW: Final = ("cut",)
 _BEHIND: Final = ("freeze", "isolate", "lag")
 
 
@@ -118,6 +120,17 @@ def progress_too_early() -> None:
     swap(WatchState, "add_progress", early)
 
 
+def event_lost_at_a_pause() -> None:
+    leave = WatchStream._leave_server
+
+    def late(self: WatchStream, watch: WatchState, transition: Any) -> None:
+        leave(self, watch, transition)
+        if watch.phase is Phase.PAUSED:
+            watch.resume_revision += 2
+
+    swap(WatchStream, "_leave_server", late)
+
+
 def previous_value_of_another_revision() -> None:
     add = WatchState.add_events
 
@@ -174,12 +187,12 @@ ALL: Final[Mapping[str, Sabotage]] = {
         "resumes a watch behind a compaction and says nothing", streams.compaction_not_told
     ),
     "event-lost-at-a-pause": Sabotage(
-        "resumes the watch of a slow consumer behind what it has missed", streams.events_lost_at_a_pause
+        "resumes the watch of a slow consumer behind what it has missed", event_lost_at_a_pause, _FEW
     ),
     "wrong-previous-value": Sabotage(
         "delivers the previous value of another revision with an event", previous_value_of_another_revision
     ),
-    "resync-forgets-deletes": Sabotage("reports the puts alone after a compaction", resync_forgets_deletes),
+    "resync-forgets-deletes": Sabotage("reports the puts alone after a compaction", resync_forgets_deletes, _FEW),
     "exactly-once-unguarded": Sabotage("sends exactly-once writes without their condition", exactly_once_without_guard),
 }
 """By name."""

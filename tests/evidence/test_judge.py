@@ -16,14 +16,14 @@ from tests.evidence.plan import Size, draw
 pytestmark = [pytest.mark.cluster, pytest.mark.slow]
 
 
-def changed(folder: Path, name: str, change: Callable[[Any], bool]) -> Callable[[], None]:
+def changed(folder: Path, name: str, change: Callable[[Any], bool]) -> Callable[[], object]:
     """Change the first line of a file that a function changes. Returns what takes it back."""
     path = folder / name
     before = path.read_text()
     lines = [json.loads(line) for line in before.splitlines()]
     assert any(change(line) for line in lines)
     path.write_text("".join(json.dumps(line) + "\n" for line in lines))
-    return lambda: path.write_text(before) and None
+    return lambda: path.write_text(before)
 
 
 def another_value(line: Any) -> bool:

@@ -14,7 +14,9 @@ RUN: dict[str, Any] = {
     "faults": {"kill": 2, "cut": 1},
     "watches": 7,
     "resyncs": 1,
-    "compactions met": 2,
+    "compactions": 2,
+    "reconnects": 4,
+    "pauses": 5,
     "counts": {"cached read": 5, "current read of a cache": 3},
     "operations": 12_345,
     "events": 100,
@@ -57,9 +59,8 @@ def test_reports_are_summed_by_client() -> None:
 
 def test_faults_are_summed() -> None:
     _, rows, _ = faults({"runs": [RUN, WRONG], "sabotages": []})
-    found = dict(rows)
-    assert found["a member is killed, and started again"] == "4"
-    assert found["watches that met a compaction"] == "6"
+    assert ("a member is killed, and started again", "4") in rows
+    assert ("watches that met a compaction", "6") in rows
 
 
 def test_a_sabotage_is_shown_with_the_rules_that_it_broke() -> None:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from random import Random
 from typing import TYPE_CHECKING, Final, TypeAlias
 
-from etcd_aio import Client, EtcdError, Key, op
+from etcd_aio import Client, EtcdError, Key, KeyValue, op
 from etcd_aio.errors import ClientUsageError, InvalidRequestError
 from tests.evidence import model
 from tests.evidence.once import Once
@@ -73,7 +73,7 @@ class Worker:
     random: Random
     rate: float
     once: Once | None = None
-    cache: "Cache[object] | None" = None
+    cache: "Cache[KeyValue] | None" = None
     known: dict[str, tuple[int, int]] = field(default_factory=dict)
     leases: list[int] = field(default_factory=list)
 
@@ -137,8 +137,9 @@ async def read(worker: Worker) -> None:
 
 
 async def read_list(worker: Worker) -> None:
-    options = worker.random.choice(({}, {"keys_only": True}, {"limit": 3}))
-    found = await worker.store.range(f"{worker.stem}0", range_end=f"{worker.stem}:", **options)
+    limit, keys_only = worker.random.choice(((0, False), (0, True), (3, False)))
+    end = f"{worker.stem}:"
+    found = await worker.store.range(f"{worker.stem}0", range_end=end, limit=limit, keys_only=keys_only)
     worker.saw(found.header.revision)
     for kv in found.kvs:
         worker.known[kv.key.decode()] = (kv.mod_revision, kv.version)
@@ -255,7 +256,7 @@ async def look_at_cache(worker: Worker) -> None:
     worker.shared.recorder.snapshot("cached read", keys, _content(worker.cache), worker.cache.revision)
 
 
-def _content(cache: "Cache[object]") -> model.Json:
+def _content(cache: "Cache[KeyValue]") -> model.Json:
     found = cache.range(f"{STEM}0", range_end=f"{STEM}:")
     kvs = [cache.kv(key) for key in found]
     return model.found(model.key_value(kv) for kv in kvs if kv is not None)
@@ -267,7 +268,8 @@ def _content(cache: "Cache[object]") -> model.Json:
 async def compact(worker: Worker) -> None:
     """Drop the history before a revision; now and then before one that is to come, or is dropped already."""
     newest = worker.shared.revision
-    chosen = worker.random.randrange(max(2, newest - 300), max(3, newest - 20))
+    least, most = worker.random.choice(((0, 10), (10, 200)))
+    chosen = max(2, newest - worker.random.randrange(least, most))
     if worker.random.random() < 0.1:
         chosen = newest + worker.random.randrange(1000, 2000)
     if chosen in worker.shared.compacted or worker.shared.revision < 50:

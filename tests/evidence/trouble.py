@@ -7,7 +7,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from random import Random
-from typing import Final, TypeAlias
+from typing import Final, Literal, TypeAlias
 
 from etcd_aio import Client, EtcdError
 from etcd_aio.testing import EtcdCluster, EtcdServer, FaultProxy
@@ -118,8 +118,8 @@ async def cut(trouble: Trouble) -> None:
     """Break connections, in the middle of what the client gets or sends."""
     for _ in range(trouble.random.randrange(2, 10)):
         proxy = trouble.random.choice(trouble.proxies)
-        way = trouble.random.choice(("to_client", "to_client", "to_server"))
-        how = trouble.random.choice(("rst", "fin"))
+        way: Literal["to_client", "to_server"] = trouble.random.choice(("to_client", "to_client", "to_server"))
+        how: Literal["rst", "fin"] = trouble.random.choice(("rst", "fin"))
         proxy.cut_after(trouble.random.randrange(300), way, how, connection="open")
         await asyncio.sleep(trouble.random.uniform(0.01, 0.2))
     for proxy in trouble.proxies:

@@ -18,7 +18,7 @@ from tests.evidence.traffic import KEYS, STEM, Shared
 _PROGRESS_SECONDS: Final = 0.25
 _ENTER_SECONDS: Final = 20.0
 _LITTLE: Final = 2_000  # bytes that a slow consumer lets pend, before its watch is cancelled on the server for a while
-_SLOW_SECONDS: Final = 1.0
+_SLOW_SECONDS: Final = 1.5
 _NEAR: Final = 100  # revisions before and after the present one at which watches begin, as in etcd's own tests
 
 
@@ -69,10 +69,12 @@ class Follower:
     random: Random
     lasting: bool = False
     watches: int = 0
+    reconnects: int = 0
+    pauses: int = 0
     resyncs: int = 0
     compactions: int = 0
     _floor: int = 2
-    _content: dict[str, KeyValue] = field(default_factory=dict)
+    _content: dict[bytes, KeyValue] = field(default_factory=dict)
 
     @property
     def _recorder(self) -> Recorder:
@@ -100,29 +102,33 @@ class Follower:
         revision = self.random.choice((0, near, self._floor, self.shared.revision + 1))
         resync = is_prefix and chance() < 0.3
         key = self.stem if is_prefix else f"{self.stem}{self.random.randrange(KEYS)}"
-        return Wish(key, is_prefix, revision, chance() < 0.6, chance() < 0.5, chance() < 0.3, resync, chance() < 0.4)
+        is_slow = not resync and chance() < 0.4
+        return Wish(key, is_prefix, revision, chance() < 0.6, chance() < 0.5, chance() < 0.3, resync, is_slow)
 
     async def _follow(self, wish: Wish) -> bool:
         """Make one watch, for a while. Returns whether it has reached the ending."""
         responses: list[model.Json] = []
         loop = asyncio.get_running_loop()
-        until = None if self.lasting else loop.time() + self.random.uniform(0.5, 6.0)
+        until = None if self.lasting else loop.time() + self.random.uniform(0.5, 8.0)
         began = wish.revision
         if wish.resync:
             began = await self._list() + 1
+        keys: dict[str, Any] = _below(wish.key) if wish.is_prefix else {"key": wish.key}
         watcher = self.store.watch(
-            **self._keys(wish),
+            **keys,
             start_revision=began,
             prev_kv=wish.prev_kv,
             progress_notify=wish.progress,
             fragment=wish.fragment or None,
             on_compaction="resync" if wish.resync else "raise",
-            max_pending=_LITTLE if wish.is_slow else DEFAULT_MAX_PENDING,
+            max_pending=_LITTLE if wish.is_slow or wish.resync else DEFAULT_MAX_PENDING,
             timeout=_ENTER_SECONDS,
         )
         self.watches += 1
         try:
             async with watcher:
+                if wish.resync:
+                    await self._fall_behind(watcher)
                 while until is None or loop.time() < until or self.ending.revision:
                     if wish.is_slow and not self.ending.revision:
                         await asyncio.sleep(self.random.uniform(0.0, _SLOW_SECONDS))
@@ -143,16 +149,23 @@ class Follower:
                         return True
                 return False
         finally:
+            self.reconnects += watcher.statistics().reconnects
+            self.pauses += watcher.statistics().pauses
             self._write(wish, began, responses)
 
-    def _keys(self, wish: Wish) -> dict[str, Any]:
-        if not wish.is_prefix:
-            return {"key": wish.key}
-        return {"prefix": wish.key} if wish.key else {"all_keys": True}
+    async def _fall_behind(self, watcher: Watcher) -> None:
+        """Take nothing until the watch is cancelled for that, and a compaction has perhaps passed it."""
+        loop = asyncio.get_running_loop()
+        until = loop.time() + 2 * _SLOW_SECONDS
+        while not watcher.statistics().pauses and loop.time() < until:  # noqa: ASYNC110 - nothing signals it
+            await asyncio.sleep(0.05)
+        compactions = len(self.shared.compacted)
+        while len(self.shared.compacted) == compactions and loop.time() < until:  # noqa: ASYNC110 - as above
+            await asyncio.sleep(0.05)
 
     async def _list(self) -> int:
         """Read all keys, as the consumer of a watch does that begins behind them."""
-        found = await self.store.range(**({"prefix": self.stem} if self.stem else {"all_keys": True}))
+        found = await self.store.range(**_below(self.stem))
         self._content = {kv.key: kv for kv in found.kvs}
         return found.revision
 
@@ -175,6 +188,11 @@ class Follower:
             self.hidden + wish.key, began, is_prefix=wish.is_prefix, progress=wish.progress, prev_kv=wish.prev_kv
         )
         self._recorder.watch(asked, responses)
+
+
+def _below(stem: str) -> dict[str, Any]:
+    """The keys that begin so; in a namespace that is the whole of it, the stem is empty."""
+    return {"prefix": stem} if stem else {"all_keys": True}
 
 
 async def _next(watcher: Watcher) -> WatchBatch | None:
