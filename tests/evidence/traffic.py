@@ -42,6 +42,7 @@ class Shared:
         not_unique: calls under way that a log does not tell from others.
         revision: the newest that was seen.
         compacted: revisions that were named in compactions.
+        oldest: the newest of these that is not of the future: what is older may be gone by now.
     """
 
     recorder: Recorder
@@ -49,6 +50,7 @@ class Shared:
     not_unique: int = 0
     revision: int = 1
     compacted: set[int] = field(default_factory=set)
+    oldest: int = 0
 
 
 @dataclass(slots=True)
@@ -275,6 +277,8 @@ async def compact(worker: Worker) -> None:
     if chosen in worker.shared.compacted or worker.shared.revision < 50:
         return
     worker.shared.compacted.add(chosen)
+    if chosen <= newest:
+        worker.shared.oldest = max(worker.shared.oldest, chosen)
     found = await worker.shared.recorder.call(
         model.compact(chosen),
         worker.client.compact(chosen),

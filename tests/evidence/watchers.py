@@ -127,6 +127,9 @@ class Follower:
         self.watches += 1
         try:
             async with watcher:
+                # If the revision before the first one was compacted on entering, the client could not list its keys,
+                # and does not report which of them are gone.
+                knows_first = self.shared.oldest < began
                 if wish.resync:
                     await self._fall_behind(watcher)
                 while until is None or loop.time() < until or self.ending.revision:
@@ -139,7 +142,7 @@ class Follower:
                     if any(event.is_resync for event in batch):
                         # The watch before it and the watch behind it are two, and between them is what was compacted.
                         self._write(wish, began, responses)
-                        self._resynced(batch.revision)
+                        self._resynced(batch.revision, is_shown=knows_first)
                         began, responses = batch.revision + 1, []
                     elif batch or not batch.may_be_early:
                         events = [model.watch_event(event, prefix=self.hidden) for event in batch]
@@ -176,9 +179,11 @@ class Follower:
             else:
                 self._content.pop(event.kv.key, None)
 
-    def _resynced(self, revision: int) -> None:
+    def _resynced(self, revision: int, *, is_shown: bool) -> None:
         """A difference has replaced what was compacted: all that was told is now the state of its revision."""
         self.resyncs += 1
+        if not is_shown:
+            return
         kvs = (model.key_value(kv, prefix=self.hidden) for _, kv in sorted(self._content.items()))
         keys = model.options(STEM, prefix_end(STEM.encode()).decode())
         self._recorder.snapshot("resync of a watch", keys, model.found(kvs), revision)
