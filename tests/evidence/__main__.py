@@ -2,7 +2,8 @@
 
 Each report is written on three members of one release while they fail, and judged while the next one is written. Of a
 report that was judged right, a line of results and a picture are kept, of others everything. Reports that were judged
-right before are skipped. The exit status is 1 if one is wrong, and 0 with a reason if there is no judge or no server.
+right before are skipped. The exit status is 1 if one is wrong or could not be written, and 0 with a reason if there is
+no judge or no server. Several processes may share a file of results, for different releases or seeds.
 """
 
 import argparse
@@ -10,13 +11,14 @@ import shutil
 import subprocess
 import sys
 import time
+import traceback
 from collections.abc import Iterable, Iterator, Sequence
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Final
 
 from etcd_aio.testing import EtcdNotFoundError, available_etcds, find_etcd
-from tests.evidence import results
+from tests.evidence import report, results
 from tests.evidence.judging import Judging, NoJudgeError, build, why
 from tests.evidence.plan import Plan, Size, draw, numbers
 
@@ -62,33 +64,40 @@ def main() -> int:
     done = set() if given.quick else results.known(results.read(path))
     left = [plan for plan in plans if (plan.release, plan.seed) not in done]
     print(f"{len(plans)} reports on {', '.join(releases)}, {len(plans) - len(left)} of them judged before")
-    began, operations, wrong = time.monotonic(), 0, 0
+    began, operations, judged, wrong = time.monotonic(), 0, 0, 0
     for line in _judged(left, given.folder, judge):
         results.add(path, "runs", line, ("release", "seed"))
         operations += line["operations"]
-        wrong += bool(line["broken"])
+        judged, wrong = judged + 1, wrong + bool(line["broken"])
         minutes = (time.monotonic() - began) / 60
         print(f"  {operations} operations in {minutes:.1f} minutes, {operations / minutes:.0f} a minute", flush=True)
-    print(f"{len(left)} reports, {wrong} wrong")
-    return 1 if wrong else 0
+    print(f"{len(left)} reports, {judged} judged, {wrong} wrong")
+    return 1 if wrong or judged < len(left) else 0
 
 
 def _judged(plans: Sequence[Plan], folder: Path, judge: Path) -> Iterator[results.Result]:
     """Write reports; each is judged while the next one is written."""
     before: tuple[Plan, dict[str, Any], Judging] | None = None
     for plan in plans:
-        from tests.evidence import report  # late: a sabotage comes before
-
-        facts = report.run(plan, folder / plan.name)
+        try:
+            facts = report.run(plan, folder / plan.name)
+        except Exception:
+            # A member that does not start, or is not healthy in time. A later run writes this report again.
+            print(f"{plan.name}: NOT WRITTEN\n{traceback.format_exc()}", flush=True)
+            continue
         if before is not None:
-            yield _ended(*before)
+            yield from _ended(*before)
         before = plan, facts, Judging(judge, folder / plan.name).start()
     if before is not None:
-        yield _ended(*before)
+        yield from _ended(*before)
 
 
-def _ended(plan: Plan, facts: dict[str, Any], judging: Judging) -> results.Result:
-    line = results.result(facts, judging.verdict())
+def _ended(plan: Plan, facts: dict[str, Any], judging: Judging) -> Iterator[results.Result]:
+    try:
+        line = results.result(facts, judging.verdict())
+    except RuntimeError as error:
+        print(f"{plan.name}: NOT JUDGED\n{error}", flush=True)
+        return
     how = [plan.engine, plan.loop, *["auth"] * plan.has_auth, *["TLS"] * plan.has_tls]
     found = "right" if not line["broken"] else f"WRONG: {'; '.join(line['broken'])} ({why(judging.folder)})"
     faults = sum(line["faults"].values())
@@ -97,7 +106,7 @@ def _ended(plan: Plan, facts: dict[str, Any], judging: Judging) -> results.Resul
     if not line["broken"]:
         for part in (*judging.folder.glob("server-*"), *judging.folder.glob("client-*"), judging.folder / "secrets"):
             shutil.rmtree(part)
-    return line
+    yield line
 
 
 def _releases(wanted: Iterable[str] | None, *, quick: bool) -> list[str]:

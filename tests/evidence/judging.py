@@ -13,6 +13,7 @@ from etcd_aio.testing.binaries import cache_directory
 SOURCE: Final = Path(__file__).parent / "judge"
 _BUILD_SECONDS: Final = 900
 _JUDGE_SECONDS: Final = 1800
+_SUMMARIES: Final = ("Linearization illegal", "Watch validation failed", "Serializable validation failed")
 
 
 class NoJudgeError(RuntimeError):
@@ -84,4 +85,5 @@ def why(folder: Path) -> str:
     """What the validators say about what is broken: the first lines of their log, each one's message and guarantee."""
     log = folder / "judge.log"
     lines = [json.loads(line) for line in log.read_text().splitlines()] if log.exists() else []
-    return "; ".join(dict.fromkeys(" ".join(filter(None, (line["msg"], line.get("guarantee")))) for line in lines))
+    told = (" ".join(filter(None, (line["msg"], line.get("guarantee")))) for line in lines)
+    return "; ".join(text for text in dict.fromkeys(told) if text not in _SUMMARIES)

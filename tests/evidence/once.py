@@ -6,7 +6,7 @@ which shows the slot as the first one has left it: then the txn was applied at t
 
 from typing import Any, Final
 
-from etcd_aio import EtcdError, KeyValue, OutcomeUnknownError, op
+from etcd_aio import EtcdError, KeyValue, OutcomeUnknownError, ResultLostError, op
 from etcd_aio.call_options import RetryMode, Timeout
 from etcd_aio.once import ExactlyOnce
 from tests.evidence import model
@@ -86,6 +86,8 @@ class Once:
             result = await writing
         except OutcomeUnknownError as error:
             self.open.append((error, mark))
+        except ResultLostError as lost:  # a compaction has come between, but not between the write and its revision
+            self._recorder.claim(mark, "applied" if lost.maybe_applied else "not applied", lost.revision)
         except EtcdError as error:
             self._recorder.claim(mark, "unknown" if error.maybe_applied else "not applied")
             raise

@@ -34,15 +34,19 @@ class Sabotage:
         text: what the client does wrong.
         function: breaks it.
         faults: that bring it out.
+        has_caches: whether workers read caches. They stand on watches: with them, a watch that is wrong shows in reads.
     """
 
     text: str
     function: Callable[[], None]
     faults: tuple[str, ...] = _CUTS
+    has_caches: bool = True
 
     def plan(self, plan: Plan) -> Plan:
         """A plan with these faults, and without what makes it slower."""
-        return replace(plan, engine="native", loop="asyncio", has_auth=False, has_tls=False, faults=self.faults)
+        ways = plan.ways if self.has_caches else tuple("plain" if way == "cache" else way for way in plan.ways)
+        plain = replace(plan, engine="native", loop="asyncio", has_auth=False, has_tls=False)
+        return replace(plain, faults=self.faults, ways=ways)
 
 
 def not_applied_said_wrongly() -> None:
@@ -179,18 +183,22 @@ ALL: Final[Mapping[str, Sabotage]] = {
     "ordered-read-goes-back": Sabotage(
         "lets an ordered read return an older state than the one before", ordered_read_goes_back, _BEHIND
     ),
-    "watch-late": Sabotage("resumes a watch one revision late", simulated.event_lost_at_resume),
-    "watch-early": Sabotage("resumes a watch one revision early", simulated.event_repeated_at_resume),
-    "revision-split": Sabotage("delivers the events of a revision in two batches", revision_split),
-    "progress-too-early": Sabotage("reports the progress of a watch ahead of its events", progress_too_early),
+    "watch-late": Sabotage("resumes a watch one revision late", simulated.event_lost_at_resume, has_caches=False),
+    "watch-early": Sabotage("resumes a watch one revision early", simulated.event_repeated_at_resume, has_caches=False),
+    "revision-split": Sabotage("delivers the events of a revision in two batches", revision_split, has_caches=False),
+    "progress-too-early": Sabotage(
+        "reports the progress of a watch ahead of its events", progress_too_early, has_caches=False
+    ),
     "compaction-not-told": Sabotage(
-        "resumes a watch behind a compaction and says nothing", streams.compaction_not_told
+        "resumes a watch behind a compaction and says nothing", streams.compaction_not_told, has_caches=False
     ),
     "event-lost-at-a-pause": Sabotage(
-        "resumes the watch of a slow consumer behind what it has missed", event_lost_at_a_pause, _FEW
+        "resumes the watch of a slow consumer behind what it has missed", event_lost_at_a_pause, _FEW, has_caches=False
     ),
     "wrong-previous-value": Sabotage(
-        "delivers the previous value of another revision with an event", previous_value_of_another_revision
+        "delivers the previous value of another revision with an event",
+        previous_value_of_another_revision,
+        has_caches=False,
     ),
     "resync-forgets-deletes": Sabotage("reports the puts alone after a compaction", resync_forgets_deletes, _FEW),
     "exactly-once-unguarded": Sabotage("sends exactly-once writes without their condition", exactly_once_without_guard),
