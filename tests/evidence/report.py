@@ -64,7 +64,15 @@ class Report:
             deadline = time.monotonic() + plan.size.seconds
             workers = [await self._worker(number, cluster, proxies, shared) for number in range(len(plan.ways))]
             followers = [await self._follower(number, cluster, proxies, shared) for number in range(plan.watchers)]
-            trouble = Trouble(cluster, operator, proxies, self._folder, Random(f"{plan.name}/faults"), plan.size.rest)
+            trouble = Trouble(
+                cluster,
+                operator,
+                proxies,
+                self._folder,
+                Random(f"{plan.name}/faults"),
+                plan.size.rest,
+                lambda: shared.revision,
+            )
 
             def is_over() -> bool:
                 return recorder.operations >= plan.size.operations or time.monotonic() > deadline
@@ -148,6 +156,7 @@ class Report:
             tls=tls,
             directory=self._folder / "servers",
             env={"GOMAXPROCS": "1"},
+            start_timeout=60.0,
         )
         await self._stack.enter_async_context(cluster)
         if plan.has_auth:
