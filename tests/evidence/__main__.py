@@ -19,7 +19,7 @@ from typing import Any, Final
 
 from etcd_aio.testing import EtcdNotFoundError, available_etcds, find_etcd
 from tests.evidence import report, results
-from tests.evidence.judging import Judging, NoJudgeError, build, why
+from tests.evidence.judging import Judging, NoJudgeError, build, keep_picture, why
 from tests.evidence.plan import Plan, Size, draw, numbers
 
 FOLDER: Final = Path("build/evidence")
@@ -106,6 +106,7 @@ def _ended(plan: Plan, facts: dict[str, Any], judging: Judging) -> Iterator[resu
     if not line["broken"]:
         for part in (*judging.folder.glob("server-*"), *judging.folder.glob("client-*"), judging.folder / "secrets"):
             shutil.rmtree(part)
+        keep_picture(judging.folder)
     yield line
 
 

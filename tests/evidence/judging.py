@@ -1,5 +1,6 @@
 """Builds the judge, and has it judge reports."""
 
+import gzip
 import hashlib
 import json
 import shutil
@@ -79,6 +80,14 @@ class Judging:
             raise RuntimeError(f"no verdict about {self.folder}: {told[-2000:]}")
         verdict: dict[str, Any] = json.loads(text)
         return verdict
+
+
+def keep_picture(folder: Path) -> None:
+    """Compress porcupine's picture of a history, which is a hundred times as large as all else that is kept."""
+    picture = folder / "history.html"
+    with picture.open("rb") as whole, gzip.open(folder / "history.html.gz", "wb", compresslevel=5) as small:
+        shutil.copyfileobj(whole, small)
+    picture.unlink()
 
 
 def why(folder: Path) -> str:

@@ -21,7 +21,9 @@ async def enable_auth(server: EtcdServer, *, reader: str | None = None, web: boo
         reader: adds the user `reader`, without a password, who may read this key and nothing else.
         web: adds the user `web`, who may read and write the keys below `app/`.
     """
-    async with Client(server.endpoint, tls=server.probe_tls) as client:
+    # A context of its own: a client changes it to offer HTTP/2, and the kit's health checks speak HTTP/1.
+    tls = server.settings.tls.probe_context() if server.settings.tls is not None else None
+    async with Client(server.endpoint, tls=tls) as client:
         auth = client.auth
         await auth.user_add(*ROOT)
         await auth.role_add("root")
