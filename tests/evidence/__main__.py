@@ -23,7 +23,7 @@ from tests.evidence.judging import Judging, NoJudgeError, build, keep_picture, w
 from tests.evidence.plan import Plan, Size, draw, numbers
 
 FOLDER: Final = Path("build/evidence")
-_QUICK: Final = ((1, 7, 12), Size(2500, 20.0))  # each engine, both loops, authentication and TLS
+_QUICK: Final = ((1, 7, 12), Size(6000, 25.0, rate=20.0, rest=0.7))  # each engine, both loops, authentication and TLS
 _ATTEMPTS: Final = 30  # reports in which a sabotage must be found
 
 
