@@ -25,7 +25,7 @@ CORES = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os
 # The parts of the suite.
 UNIT = ("tests/unit", "tests/property", "tests/simulation", *sorted(map(str, Path("tests").glob("test_*.py"))))
 CONTRACT = ("tests/contract",)
-INTEGRATION = ("tests/integration", "tests/faults", "tests/plugin")
+INTEGRATION = ("tests/integration", "tests/faults", "tests/evidence", "tests/plugin")
 # What clients do, on a fake: these need no real server, and cost seconds only.
 ON_FAKE = tuple(
     f"tests/integration/test_{name}.py"
@@ -310,6 +310,13 @@ def faults(session: nox.Session) -> None:
     install(session, "test")
     minutes, *others = session.posargs or ("2",)
     session.run("python", "-m", "tests.faults.run", "--minutes", minutes, *others)
+
+
+@nox.session
+def evidence(session: nox.Session) -> None:
+    """Histories under faults, judged by etcd's own validators (needs Go); `-- --quick` for three minutes."""
+    install(session, "test")
+    session.run("python", "-m", "tests.evidence", *session.posargs)
 
 
 @nox.session

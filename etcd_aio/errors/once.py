@@ -20,7 +20,7 @@ class OutcomeUnknownError(EtcdError):
 class ResultLostError(EtcdError):
     """An exactly-once write was answered, but what its operations returned is compacted.
 
-    The write was applied; a txn has run the branch that `succeeded` tells.
+    The write was applied, so `maybe_applied` is True; a txn has run the branch that `succeeded` tells.
 
     Attributes:
         revision: the revision at which it was applied.
@@ -31,5 +31,6 @@ class ResultLostError(EtcdError):
 
     def __init__(self, message: str = "", *, revision: int = 0, succeeded: bool = True) -> None:
         super().__init__(message)
+        self.maybe_applied = True
         self.revision = revision
         self.succeeded = succeeded

@@ -8,7 +8,7 @@ import asyncio
 from collections.abc import AsyncIterator, Iterable
 from typing import Final
 
-from etcd_aio import Key, KeyRange, OutcomeUnknownError, Store, TxnResult, Writer, op
+from etcd_aio import Key, KeyRange, OutcomeUnknownError, ResultLostError, Store, TxnResult, Writer, op
 from etcd_aio.call_options import UNSET, Timeout
 from etcd_aio.concurrency import check_timeout
 from etcd_aio.deadline import NEVER, deadline_after, time_left
@@ -229,8 +229,8 @@ class Queue(ItemQueue):
         left = None if deadline == NEVER else time_left(deadline, asyncio.get_running_loop().time())
         try:
             return await txn.commit(timeout=left, retry=None if self._is_exact else "safe")
-        except OutcomeUnknownError:
-            raise  # the writer can settle it
+        except (OutcomeUnknownError, ResultLostError):
+            raise  # the writer can settle the first, and knows of the second what was applied
         except EtcdError as error:
             if not error.maybe_applied:
                 raise

@@ -147,8 +147,8 @@ class Sequence:
         through = self._writer.txn().when(*txn.when).then(*txn.then).otherwise(*txn.otherwise)
         try:
             return await through.commit(timeout=_left(deadline), retry=None if self._is_exact else "safe")
-        except OutcomeUnknownError:
-            raise  # the writer can settle it
+        except (OutcomeUnknownError, ResultLostError):
+            raise  # the writer can settle the first, and knows of the second what was applied
         except EtcdError as error:
             if not error.maybe_applied:
                 raise

@@ -176,8 +176,8 @@ class WorkQueue:
         left = None if deadline == NEVER else time_left(deadline, asyncio.get_running_loop().time())
         try:
             return await txn.commit(timeout=left, retry=None if self._is_exact else "safe")
-        except OutcomeUnknownError:
-            raise  # the writer can settle it
+        except (OutcomeUnknownError, ResultLostError):
+            raise  # the writer can settle the first, and knows of the second what was applied
         except EtcdError as error:
             if not error.maybe_applied:
                 raise

@@ -40,6 +40,7 @@ from etcd_aio.transport import TransportOptions
 from pytest_etcd_aio import fixtures
 from pytest_etcd_aio.options import OPTIONS
 from release.public import PUBLIC
+from tests.evidence import page, results
 from tests.examples.blocks import read
 from tests.examples.paths import PAGES, ROOT
 
@@ -265,6 +266,36 @@ def _failover(operation: str) -> str:
     return table(("fault", "servers", "etcd_aio", "failed", "Go", "failed"), rows, numbers=5)
 
 
+def evidence_claims() -> str:
+    """What histories were judged for, from the result file."""
+    return _evidence(page.claims)
+
+
+def evidence_releases() -> str:
+    """The histories that were judged, by release."""
+    return _evidence(page.releases)
+
+
+def evidence_clients() -> str:
+    """The histories that were judged, by client."""
+    return _evidence(page.clients)
+
+
+def evidence_faults() -> str:
+    """What happened to members and connections."""
+    return _evidence(page.faults)
+
+
+def evidence_sabotages() -> str:
+    """What found each broken client."""
+    return _evidence(page.sabotages)
+
+
+def _evidence(made_of: Callable[[page.Results], page.Table]) -> str:
+    head, rows, numbers = made_of(results.read())
+    return table(head, rows, numbers)
+
+
 def span(numbers: Iterable[float | None], digits: int = 2) -> str:
     """The smallest and the largest number."""
     known = sorted(number for number in numbers if number is not None)
@@ -458,6 +489,7 @@ MADE: Final[Mapping[str, Callable[[], str]]] = {
     for function in (
         *(verdicts, stream_verdicts, remedies, repeatable, defaults),
         *(policies, performance, locks, elections, cache, failover_reads, failover_writes, error_tree, errors),
+        *(evidence_claims, evidence_releases, evidence_clients, evidence_faults, evidence_sabotages),
         *(client_options, client_calls),
         *(public_modules, fake_refused, fake_releases, fake_reasons, pytest_fixtures, pytest_options),
     )

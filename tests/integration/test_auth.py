@@ -9,8 +9,6 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 
 import pytest
-from cryptography.hazmat.primitives.asymmetric import ec
-from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat, PublicFormat
 
 from etcd_aio import Client, Event, KeyPermission, Permission, op
 from etcd_aio.errors import (
@@ -30,7 +28,7 @@ from etcd_aio.errors import (
     UserNotFoundError,
 )
 from etcd_aio.testing import EtcdCluster, EtcdServer, FaultProxy, find_etcd
-from tests.support.auth import QUICK_LOGINS, ROOT, WEB, enable_auth
+from tests.support.auth import QUICK_LOGINS, ROOT, WEB, enable_auth, jwt_flag
 from tests.support.servers import QUICK_ELECTIONS
 from tests.support.versions import need
 
@@ -291,15 +289,6 @@ async def test_a_role_is_revoked_under_a_watch() -> None:
         proxy.reset()
         with pytest.raises(PermissionDeniedError):
             await take(watcher)
-
-
-def jwt_flag(folder: Path) -> str:
-    """A server that signs its tokens, and keeps them for two seconds."""
-    key = ec.generate_private_key(ec.SECP256R1())
-    private, public = folder / "jwt.key", folder / "jwt.pub"
-    private.write_bytes(key.private_bytes(Encoding.PEM, PrivateFormat.TraditionalOpenSSL, NoEncryption()))
-    public.write_bytes(key.public_key().public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo))
-    return f"--auth-token=jwt,pub-key={public},priv-key={private},sign-method=ES256,ttl=2s"
 
 
 async def test_signed_tokens(tmp_path: Path) -> None:

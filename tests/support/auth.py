@@ -1,5 +1,10 @@
 """Users, roles and permissions on a real server. Every password contains the canary (see `canary`)."""
 
+from pathlib import Path
+
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat, PublicFormat
+
 from etcd_aio import Client
 from etcd_aio.testing import EtcdServer
 
@@ -16,7 +21,9 @@ async def enable_auth(server: EtcdServer, *, reader: str | None = None, web: boo
         reader: adds the user `reader`, without a password, who may read this key and nothing else.
         web: adds the user `web`, who may read and write the keys below `app/`.
     """
-    async with Client(server.endpoint, tls=server.probe_tls) as client:
+    # A context of its own: a client changes it to offer HTTP/2, and the kit's health checks speak HTTP/1.
+    tls = server.settings.tls.probe_context() if server.settings.tls is not None else None
+    async with Client(server.endpoint, tls=tls) as client:
         auth = client.auth
         await auth.user_add(*ROOT)
         await auth.role_add("root")
@@ -32,3 +39,12 @@ async def enable_auth(server: EtcdServer, *, reader: str | None = None, web: boo
             await auth.role_grant_permission("app", prefix="app/", permission="readwrite")
             await auth.user_grant_role("web", "app")
         await auth.enable()
+
+
+def jwt_flag(folder: Path) -> str:
+    """A server that signs its tokens, and keeps them for two seconds."""
+    key = ec.generate_private_key(ec.SECP256R1())
+    private, public = folder / "jwt.key", folder / "jwt.pub"
+    private.write_bytes(key.private_bytes(Encoding.PEM, PrivateFormat.TraditionalOpenSSL, NoEncryption()))
+    public.write_bytes(key.public_key().public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo))
+    return f"--auth-token=jwt,pub-key={public},priv-key={private},sign-method=ES256,ttl=2s"

@@ -18,7 +18,7 @@ def test_an_unknown_outcome_may_have_been_applied() -> None:
 
 def test_a_lost_result_says_where_the_write_was_applied_and_which_branch_ran() -> None:
     error = ResultLostError(revision=7, succeeded=False)
-    assert not error.maybe_applied
     for twin in (error, pickle.loads(pickle.dumps(error)), copy.copy(error)):
         assert (twin.revision, twin.succeeded) == (7, False)
+        assert twin.maybe_applied, "False would promise that it was not applied, and invite a repetition"
     assert ResultLostError().succeeded
