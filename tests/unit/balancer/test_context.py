@@ -8,6 +8,7 @@ from contextvars import ContextVar
 
 import pytest
 
+from etcd_aio.balancer import SubConnection
 from etcd_aio.errors import AttemptFailure, ClusterChangedError, Delivery, NoLeaderError, StatusCode
 from etcd_aio.observing import EndpointChange
 from tests.support.balancers import BalancerWorld
@@ -47,13 +48,18 @@ def told() -> Iterator[Told]:
     logger.setLevel(before)
 
 
+def member(world: BalancerWorld) -> SubConnection:
+    """The sub-connection of the only endpoint."""
+    return world.sub("m1")
+
+
 async def in_a_request(world: BalancerWorld) -> None:
     """One attempt at m1, by a task of the application."""
 
     async def request() -> None:
         REQUEST.set("a request")
         with suppress(AttemptFailure):
-            await world.sub("m1").unary("/x", b"", (), world.loop.time() + 60)
+            await member(world).unary("/x", b"", (), world.loop.time() + 60)
 
     await asyncio.create_task(request())
 
@@ -95,7 +101,7 @@ async def test_a_peer_of_another_cluster_that_an_answer_shows(told: Told) -> Non
 
     async def request() -> None:
         REQUEST.set("a request")
-        world.sub("m1").reject(ClusterChangedError("another cluster"))
+        member(world).reject(ClusterChangedError("another cluster"))
 
     await asyncio.create_task(request())
     await turns()
