@@ -126,7 +126,7 @@ COMMANDS = (
 @pytest.mark.parametrize("page", ALL, ids=name)
 def test_the_commands_on_a_page_exist(page: Path) -> None:
     text = read(page)
-    assert set(re.findall(r"nox -s (\w+)", text)) <= nox_sessions()
+    assert set(re.findall(r"nox -s ([\w-]+)", text)) <= nox_sessions()
     for line in console_lines(text):
         assert re.match(COMMANDS, line), line
 

@@ -22,10 +22,11 @@ def console_lines(page: str) -> list[str]:
 
 
 def nox_sessions() -> set[str]:
-    """The functions of noxfile.py with the decorator `nox.session`; the file is parsed, not imported."""
+    """The sessions of noxfile.py, whose names have hyphens; the file is parsed, not imported."""
     tree = ast.parse((ROOT / "noxfile.py").read_text())
     functions = [node for node in tree.body if isinstance(node, ast.FunctionDef)]
-    return {each.name for each in functions if any("nox.session" in ast.unparse(by) for by in each.decorator_list)}
+    made = [each for each in functions if any("nox.session" in ast.unparse(by) for by in each.decorator_list)]
+    return {each.name.replace("_", "-") for each in made}
 
 
 def test_there_are_python_blocks_to_run() -> None:
