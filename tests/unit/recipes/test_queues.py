@@ -1,8 +1,8 @@
 """Queues on a fake: order, consumers of one and of several processes, lost answers, cancellation, and other names."""
 
 import asyncio
-import random
 import itertools
+import random
 from random import Random
 from typing import Any
 
