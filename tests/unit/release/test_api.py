@@ -167,7 +167,10 @@ def present() -> list[str]:
 
 def test_the_file_has_the_present_interface(present: list[str]) -> None:
     """Each change of it is seen in the change that makes it, such as a method for other packages of the library."""
-    assert FILE.read_text(encoding="utf-8").splitlines() == present, "run `python -m release.api --write`"
+    written = FILE.read_text(encoding="utf-8").splitlines()
+    changed = sorted(set(written) ^ set(present))
+    assert not changed, f"run `python -m release.api --write`: {changed[:20]}"
+    assert written == present
 
 
 def test_what_is_internal_is_no_fact_and_has_a_public_owner(present: list[str]) -> None:
