@@ -263,7 +263,18 @@ async def without_terminal(*command: str) -> AsyncIterator[Alone]:
         await child.wait()
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT])
+@pytest.mark.parametrize(
+    "number",
+    [
+        signal.SIGINT,
+        signal.SIGTERM,
+        signal.SIGHUP,
+        signal.SIGQUIT,
+        signal.SIGUSR1,
+        signal.SIGUSR2,
+        signal.SIGALRM,
+    ],
+)
 @pytest.mark.parametrize("verb", VERBS)
 async def test_without_a_terminal_each_signal_is_passed_on_once(
     verb: str, number: signal.Signals, served: tuple[FakeEtcd, str], witness: Witness
