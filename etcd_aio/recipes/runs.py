@@ -85,6 +85,7 @@ class Setting:
         value: of the records.
         clock: the time.
         new_lock: makes the lock of a tick that is claimed.
+        over: set when the client is closed.
     """
 
     store: Store
@@ -101,6 +102,7 @@ class Setting:
     value: bytes
     clock: Callable[[], float]
     new_lock: Callable[[], Lock]
+    over: asyncio.Event
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,10 +204,12 @@ class Run:
         return plan(setting.times, state.last, now, setting.grace, setting.catch_up)
 
     async def _sleep(self, planned: Plan) -> None:
-        """Wait until a tick is due, or something may have changed."""
-        while True:
+        """Wait until a tick is due, or something may have changed, or the client is closed, as the next call finds."""
+        while not self._setting.over.is_set():
             left = (planned.wake - self._now()).total_seconds()
-            await asyncio.sleep(min(max(left, _SHORTEST_SLEEP), _LONGEST_SLEEP))
+            with suppress(TimeoutError):
+                async with asyncio.timeout(min(max(left, _SHORTEST_SLEEP), _LONGEST_SLEEP)):
+                    await self._setting.over.wait()
             if left <= _LONGEST_SLEEP or self._looks_often():
                 return
 

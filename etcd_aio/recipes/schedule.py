@@ -126,6 +126,7 @@ class Schedule:
             value=what,
             clock=clock,
             new_lock=new_lock,
+            over=source.over,
         )
         self._claims = flag(claim, "claim")
 

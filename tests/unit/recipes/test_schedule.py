@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from etcd_aio import EtcdError, InvalidRequestError
+from etcd_aio import ClientClosedError, EtcdError, InvalidRequestError
 from etcd_aio.errors import EmptyKeyError, PermissionDeniedError, ScheduleError
 from etcd_aio.fake import FakeEtcd
 from etcd_aio.lease import Leases
@@ -506,3 +506,17 @@ async def test_a_function_tells_the_ticks() -> None:
         assert [tick.time.strftime("%a %H:%M") for tick in log.ticks] == [
             *("Tue 03:00", "Wed 03:00", "Thu 03:00", "Fri 03:00", "Mon 03:00")
         ]
+
+
+@pytest.mark.parametrize("claim", [False, True])
+@pytest.mark.parametrize("namespace", [False, True])
+async def test_it_ends_with_its_client_and_not_at_the_next_tick(claim: bool, namespace: bool) -> None:
+    async with FakeEtcd() as fake:
+        async with fake.client() as client:
+            store = client.namespace("ns/") if namespace else client
+            schedule = Schedule(store, "report", every=timedelta(days=1), claim=claim, clock=clock())
+            run = asyncio.ensure_future(schedule.run(Log().work()))
+            await asyncio.sleep(60)
+        await asyncio.sleep(1)
+        assert run.done()
+        assert isinstance(run.exception(), ClientClosedError)
