@@ -126,7 +126,7 @@ class Schedule:
             value=what,
             clock=clock,
             new_lock=new_lock,
-            over=source.over,
+            source=source,
         )
         self._claims = flag(claim, "claim")
 

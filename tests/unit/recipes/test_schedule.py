@@ -520,3 +520,26 @@ async def test_it_ends_with_its_client_and_not_at_the_next_tick(claim: bool, nam
         await asyncio.sleep(1)
         assert run.done()
         assert isinstance(run.exception(), ClientClosedError)
+
+
+async def test_closing_the_client_revokes_the_lease_of_a_record_that_was_not_put() -> None:
+    """Cancelled at each await, by what closes the client too: only the lease of a record stays."""
+    for turns in range(100):
+        async with FakeEtcd(seed=turns) as fake:
+            work = Log().work()
+
+            async def program(fake: FakeEtcd = fake, work: Any = work) -> None:
+                async with fake.client() as client:
+                    await client.put("report/last", "2029-12-31T23:00:00Z")
+                    await Schedule(client, "report", every=3600, catch_up="last", clock=clock(2.0)).run(work)
+
+            run = asyncio.ensure_future(program())
+            for _ in range(turns):
+                await asyncio.sleep(0)
+            run.cancel()
+            await asyncio.wait([run])
+            await asyncio.sleep(1)
+            assert [lease.keys for lease in fake.leases if not lease.keys] == [], turns
+            if fake.leases:
+                return
+    raise AssertionError("no tick was started")
