@@ -458,8 +458,9 @@ class Client(KV, WatchCalls, Shortcuts, AsyncBlock):
 
         A second close only waits for the first. If a close is cancelled while it waits, the client is closed all the
         same. Leases and locks that are still held are lost, which does not cancel the task that closes: see `Lease`.
-        Other tasks that hold locks get half a second to end and release them; in that time blocks of `exactly_once` are
-        ended too, as by leaving them, and leases are revoked whose blocks were cancelled.
+        Other tasks that hold locks get half a second to end and release them; in that time blocks of `exactly_once`,
+        registrations and members of groups are ended too, as by leaving them, and leases are revoked whose blocks were
+        cancelled. A cancelled scope of anyio waits for that.
 
         Raises:
             ClientUsageError: the client belongs to another loop or process.

@@ -24,12 +24,12 @@ from etcd_aio.cli.job_control import (
     stop_own_group,
 )
 from etcd_aio.cli.outcome import ExitCode, Failure
-from etcd_aio.cli.signals import handled
+from etcd_aio.cli.signals import UNHEEDED, handled
 from etcd_aio.errors import EtcdError
 from etcd_aio.suspension import now
 
 _ENDING: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)
-_PASSED_ON: Final = (*_ENDING, signal.SIGTSTP, signal.SIGWINCH)
+_PASSED_ON: Final = (*_ENDING, *UNHEEDED, signal.SIGTSTP, signal.SIGWINCH)
 _SET_PARENT_DEATH_SIGNAL: Final = 1  # of Linux's prctl
 _SIGNALLED: Final = 128  # as shells, which add the number of the signal
 _LOOK_EVERY: Final = 0.05  # seconds

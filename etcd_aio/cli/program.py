@@ -17,7 +17,7 @@ from etcd_aio.aio import start_task
 from etcd_aio.cli.grammar import Entry, Invocation, VerbGroup
 from etcd_aio.cli.outcome import ExitCode, Failure
 from etcd_aio.cli.session import Session, complain
-from etcd_aio.cli.signals import INTERRUPTS, handled
+from etcd_aio.cli.signals import INTERRUPTS, UNHEEDED, handled
 from etcd_aio.config import ClientOptions
 from etcd_aio.errors import AuthenticationFailedError, ConfigError, EtcdError
 
@@ -149,7 +149,7 @@ def _session(invocation: Invocation, options: ClientOptions | None = None) -> Se
 async def _interruptible(session: Session, invocation: Invocation) -> None:
     """Run the verb until it ends or a signal cancels it."""
     running = start_task(invocation.work(session, invocation.words, **invocation.options), name="etcd-aio")
-    with handled(INTERRUPTS, lambda _: running.cancel()):
+    with handled(INTERRUPTS, lambda _: running.cancel()), handled(UNHEEDED, lambda _: None):
         await running
 
 

@@ -14,6 +14,9 @@ def _of(*names: str) -> tuple[signal.Signals, ...]:
 INTERRUPTS: Final = _of("SIGINT", "SIGTERM", "SIGHUP")
 """They end a command, which leaves its blocks then."""
 
+UNHEEDED: Final = _of("SIGUSR1", "SIGUSR2", "SIGALRM")
+"""They do nothing, as in programs in Go, of which etcdctl is one; a command under a lock gets them."""
+
 _Handler = Callable[[signal.Signals], object]
 _layers: Final[list[tuple[frozenset[signal.Signals], _Handler]]] = []
 
@@ -24,7 +27,7 @@ def wanted(numbers: Iterable[signal.Signals]) -> tuple[signal.Signals, ...]:
     A shell without job control lets its background commands ignore SIGINT; `kill -INT` ends them all the same, as it
     ends etcdctl.
     """
-    ignorable = _of("SIGHUP", "SIGQUIT", "SIGTSTP")
+    ignorable = (*_of("SIGHUP", "SIGQUIT", "SIGTSTP"), *UNHEEDED)
     return tuple(one for one in numbers if one not in ignorable or signal.getsignal(one) is not signal.SIG_IGN)
 
 

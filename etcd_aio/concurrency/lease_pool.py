@@ -167,8 +167,8 @@ class LeasePool:
     def take_back(self, lease: PooledLease) -> None:
         """Keep a clean lease for its next holder, or revoke it if there are enough."""
         self.forget(lease)
-        if lease.was_told:
-            return
+        if lease.was_told and not self.over.is_set():
+            return  # it is gone; when the pool closes, it is told of leases that are there
         idle = self._idle.setdefault(lease.wanted_ttl, [])
         if self.over.is_set() or len(idle) >= MAX_IDLE:
             self.run(lease.retire(), "revocation of an idle lease")

@@ -250,7 +250,7 @@ class Session(NotAwaitable):
             except asyncio.CancelledError:
                 if turn.done() and not turn.cancelled():
                     self._next(key_prefix)
-                else:
+                elif turn in queue:  # its turn may have been passed over in the meantime
                     queue.remove(turn)
                 raise
         try:

@@ -9,7 +9,7 @@ from etcd_aio.errors import StatusCode
 from etcd_aio.fake.cluster import Cluster, Node
 from etcd_aio.fake.outcomes import NEVER, Outcome
 from etcd_aio.fake.refusals import Refusal
-from etcd_aio.fake.sessions import Session
+from etcd_aio.fake.sessions import Ending, Session
 from etcd_aio.fake.watchers import State, Watcher
 
 _MOST_CALLS: Final = 100_000
@@ -101,15 +101,13 @@ def _watcher(member: int, id: int, watcher: Watcher, revision: int) -> FakeWatch
 
 @dataclass(frozen=True, slots=True)
 class _Record:
-    """A call, as it is kept."""
+    """A call, as it is kept: without its stream or its exception, which would keep objects of the client alive."""
 
     path: str
     node: Node
     is_applied: bool
     revision: int
-    is_answered: bool = True
-    refusal: Refusal | None = None
-    session: Session | None = None
+    ending: Ending
 
 
 class CallLog:
@@ -120,25 +118,23 @@ class CallLog:
 
     def answered(self, path: str, node: Node, revision: int, refusal: Refusal | None = None) -> None:
         """Take a unary call that the server has answered."""
-        self._records.append(_Record(path, node, refusal is None, revision, refusal=refusal))
+        self._records.append(_Record(path, node, refusal is None, revision, Ending.of(refusal)))
 
     def decided(self, path: str, node: Node, revision: int, outcome: Outcome, *, is_applied: bool) -> None:
         """Take a unary call whose answer is late, or not the server's."""
         is_answered = not outcome.loses_connection and outcome.delay != NEVER
-        self._records.append(_Record(path, node, is_applied, revision, is_answered, outcome.refusal))
+        ending = Ending.of(outcome.refusal) if is_answered else Ending()
+        self._records.append(_Record(path, node, is_applied, revision, ending))
 
     def opened(self, path: str, node: Node, revision: int, session: Session) -> None:
         """Take a stream."""
-        self._records.append(_Record(path, node, True, revision, session=session))
+        self._records.append(_Record(path, node, True, revision, session.ending))
 
     def calls(self, nodes: Sequence[Node]) -> Iterator[FakeCall]:
         """The calls, oldest first."""
         numbers = {node.id: number for number, node in enumerate(nodes)}
         for one in self._records:
             method = one.path.rpartition(".")[2]
-            refusal, is_answered = one.refusal, one.is_answered
-            if one.session is not None:
-                refusal, is_answered = one.session.refusal, one.session.is_over
-            code = (StatusCode.OK if refusal is None else refusal.code) if is_answered else None
-            text = refusal.text if is_answered and refusal is not None else ""
-            yield FakeCall(method, numbers[one.node.id], one.is_applied, code, text, one.revision)
+            ending = one.ending
+            code = ending.code if ending.is_over else None
+            yield FakeCall(method, numbers[one.node.id], one.is_applied, code, ending.text, one.revision)

@@ -37,12 +37,41 @@ class Waits(Protocol):
         ...
 
 
+class Ending:
+    """How a stream or a call has ended, without the objects that it had.
+
+    Attributes:
+        is_over: whether it has ended.
+        code: the status at the end.
+        text: the message of that status.
+    """
+
+    __slots__ = ("code", "is_over", "text")
+
+    def __init__(self) -> None:
+        self.is_over = False
+        self.code, self.text = StatusCode.OK, ""
+
+    @classmethod
+    def of(cls, refusal: Refusal | None) -> "Ending":
+        """The end by a refusal; None for OK."""
+        ending = cls()
+        ending.end(refusal)
+        return ending
+
+    def end(self, refusal: Refusal | None) -> None:
+        """It ends."""
+        if refusal is not None:
+            self.code, self.text = refusal.code, refusal.text
+        self.is_over = True
+
+
 class Session:
     """One stream.
 
     Attributes:
         out: encoded replies that were not taken yet.
-        is_over: no reply will follow those in `out`.
+        ending: how it has ended, for those that outlive it.
         refusal: the status at the end; None for OK.
         cut_after: replies after which the connection breaks; None for no limit.
         on_output: called when there are replies to take, or the stream is over.
@@ -50,10 +79,15 @@ class Session:
 
     def __init__(self) -> None:
         self.out: deque[bytes] = deque()
-        self.is_over = False
+        self.ending = Ending()
         self.refusal: Refusal | None = None
         self.cut_after: int | None = None
         self.on_output: Callable[[], None] = lambda: None
+
+    @property
+    def is_over(self) -> bool:
+        """Whether no reply will follow those in `out`."""
+        return self.ending.is_over
 
     def receive(self, payload: bytes, now: float) -> None:
         """Take a request."""
@@ -66,8 +100,8 @@ class Session:
     def end(self, refusal: Refusal | None = None) -> None:
         """End the stream, with OK or with a refusal."""
         if not self.is_over:
-            self.is_over = True
             self.refusal = refusal
+            self.ending.end(refusal)
             self.close()
             self.on_output()
 

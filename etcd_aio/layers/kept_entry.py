@@ -15,7 +15,7 @@ import random
 from contextlib import suppress
 from math import inf
 from types import TracebackType
-from typing import ClassVar, Final, Literal, Self, TypeAlias, get_args
+from typing import TYPE_CHECKING, ClassVar, Final, Literal, Protocol, Self, TypeAlias, get_args, runtime_checkable
 
 from etcd_aio import EtcdError, Key, KeyValue, Lease, Store, op
 from etcd_aio.aio import ATTEMPT_SECONDS, resolve, start_background_task, start_task
@@ -37,6 +37,11 @@ from etcd_aio.not_awaitable import NotAwaitable
 from etcd_aio.reprs import when_constructed
 from etcd_aio.types import finite_seconds, shown_keys, whole_number
 
+if TYPE_CHECKING:
+    from weakref import WeakSet
+
+    from etcd_aio.shortcuts import Block
+
 DEFAULT_TTL: Final = 10
 """Seconds: as of locks. It outlasts a leader election several times."""
 
@@ -48,6 +53,13 @@ _LEAVE_SECONDS: Final = 2.0  # twice etcd's default election timeout
 
 OnConflict: TypeAlias = Literal["keep", "replace"]
 """What happens if the key has the entry of another process: `"keep"` leaves it alone until it is gone."""
+
+
+@runtime_checkable
+class EndsBlocks(Protocol):
+    """A client, or a store that wraps one: closing the client ends these blocks."""
+
+    def _blocks_to_close(self) -> "WeakSet[Block]": ...
 
 
 class KeptEntry(NotAwaitable):
@@ -146,6 +158,8 @@ class KeptEntry(NotAwaitable):
         if self._task is not None:
             raise ClientUsageError(f"a {type(self).__name__.lower()} can only be entered once: make another one")
         entered: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        if isinstance(self._store, EndsBlocks):
+            self._store._blocks_to_close().add(self)
         self._task = task = start_background_task(
             self._live(entered), name=f"etcd_aio {type(self).__name__.lower()} of {self._what}"
         )

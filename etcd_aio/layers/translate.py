@@ -98,6 +98,7 @@ class Translation:
 
         Raises:
             EmptyKeyError, InvalidRequestError: its keys are refused; see `keys`.
+            DuplicateKeyError: a branch of a txn would end the members of etcd.
             TypeError: it is not an operation, or its keys are not bytes.
         """
         into = _INTO.get(type(operation))
@@ -147,6 +148,8 @@ class Translation:
         return op.DeleteOp(self.keys(delete.keys), delete.prev_kv)
 
     def _txn(self, txn: op.TxnOp) -> op.TxnOp:
+        if self._end == NO_END and txn.has_endless_delete:
+            txn.extent()  # it is refused here, where its keys are those of the user
         return op.TxnOp(
             tuple([self._compare(compare) for compare in txn.when]),
             tuple([self.operation(operation) for operation in txn.then]),

@@ -13,8 +13,7 @@ from datetime import datetime, timedelta
 from typing import Final, TypeAlias
 
 from etcd_aio import Compare, EtcdError, Key, KeyValue, Store, TxnResult, op
-from etcd_aio.aio import start_background_task
-from etcd_aio.concurrency import BACKOFF, Lock
+from etcd_aio.concurrency import BACKOFF, LeaseSource, Lock
 from etcd_aio.errors import LeaseExistsError, LeaseNotFoundError, LockLostError
 from etcd_aio.logs import Log
 from etcd_aio.recipes.ticks import CatchUp, Plan, Times, instant_of, plan, text_of, tick_of
@@ -85,6 +84,7 @@ class Setting:
         value: of the records.
         clock: the time.
         new_lock: makes the lock of a tick that is claimed.
+        source: lends the lease of that lock; it is over when the client is closed.
     """
 
     store: Store
@@ -101,6 +101,7 @@ class Setting:
     value: bytes
     clock: Callable[[], float]
     new_lock: Callable[[], Lock]
+    source: LeaseSource
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,10 +203,12 @@ class Run:
         return plan(setting.times, state.last, now, setting.grace, setting.catch_up)
 
     async def _sleep(self, planned: Plan) -> None:
-        """Wait until a tick is due, or something may have changed."""
-        while True:
+        """Wait until a tick is due, or something may have changed, or the client is closed, as the next call finds."""
+        while not self._setting.source.over.is_set():
             left = (planned.wake - self._now()).total_seconds()
-            await asyncio.sleep(min(max(left, _SHORTEST_SLEEP), _LONGEST_SLEEP))
+            with suppress(TimeoutError):
+                async with asyncio.timeout(min(max(left, _SHORTEST_SLEEP), _LONGEST_SLEEP)):
+                    await self._setting.source.over.wait()
             if left <= _LONGEST_SLEEP or self._looks_often():
                 return
 
@@ -278,7 +281,7 @@ class Run:
         """Give back the lease, if no record that is known has it: a late copy of a start is refused then."""
         lease, self._lease = self._lease, 0
         if lease:
-            start_background_task(self._revoke_now(lease), name=f"etcd_aio end of a lease of {self._setting.what}")
+            self._setting.source.run(self._revoke_now(lease), f"end of a lease of {self._setting.what}")
 
     async def _revoke_now(self, lease: int) -> None:
         with suppress(EtcdError):  # it ends by its TTL

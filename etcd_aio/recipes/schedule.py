@@ -126,6 +126,7 @@ class Schedule:
             value=what,
             clock=clock,
             new_lock=new_lock,
+            source=source,
         )
         self._claims = flag(claim, "claim")
 

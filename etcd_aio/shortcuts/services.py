@@ -50,7 +50,7 @@ class ServiceShortcuts:
         """
         from etcd_aio.layers import Registration
 
-        made = Registration(
+        return Registration(
             self,
             target,
             address,
@@ -61,8 +61,6 @@ class ServiceShortcuts:
             drain=drain,
             timeout=timeout,
         )
-        self._blocks_to_close().add(made)
-        return made
 
     def resolve(self: ClientLike, target: KeyLike, *, keep_current: float | None = None) -> "Endpoints":
         """The endpoints of a service, kept up to date in memory: `async with client.resolve("svc/web") as web:`.

@@ -61,18 +61,24 @@ class Shortcuts(LockShortcuts, StoreShortcuts, ServiceShortcuts, RecipeShortcuts
         """End what the layers above have under way, while the client still works; within half a second.
 
         Args:
-            endings: tasks that are ending something already.
+            endings: tasks that are ending something already; those that come while this waits, too.
         """
+        from anyio import CancelScope  # where there is something to end
+
         ends = asyncio.get_running_loop().time() + _CLOSE_SECONDS
         if self._closings is None:  # a second close waits for those of the first
             blocks = tuple(self._blocks or ())
             self._closings = [start_background_task(block.aclose(), name="etcd_aio close") for block in blocks]
         try:
-            if self._pool is not None:
-                await self._pool.aclose()
-            tasks = {*self._closings, *endings}
-            if tasks:
-                await asyncio.wait(tasks, timeout=max(0.0, ends - asyncio.get_running_loop().time()))
+            with CancelScope(shield=True):  # a scope of anyio waits for this; a cancellation by asyncio ends the wait
+                if self._pool is not None:
+                    await self._pool.aclose()
+                for tasks in (self._closings, endings):  # the former may add to the latter
+                    while waiting := [task for task in tasks if not task.done()]:
+                        left = ends - asyncio.get_running_loop().time()
+                        if left <= 0:
+                            return
+                        await asyncio.wait(waiting, timeout=left)
         finally:
             for closing in self._closings:
                 closing.cancel()

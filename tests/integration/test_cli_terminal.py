@@ -263,7 +263,18 @@ async def without_terminal(*command: str) -> AsyncIterator[Alone]:
         await child.wait()
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT])
+@pytest.mark.parametrize(
+    "number",
+    [
+        signal.SIGINT,
+        signal.SIGTERM,
+        signal.SIGHUP,
+        signal.SIGQUIT,
+        signal.SIGUSR1,
+        signal.SIGUSR2,
+        signal.SIGALRM,
+    ],
+)
 @pytest.mark.parametrize("verb", VERBS)
 async def test_without_a_terminal_each_signal_is_passed_on_once(
     verb: str, number: signal.Signals, served: tuple[FakeEtcd, str], witness: Witness
@@ -276,6 +287,26 @@ async def test_without_a_terminal_each_signal_is_passed_on_once(
         assert witness.told() == [number.name]
     assert fake.keys() == {}
     assert not fake.leases
+
+
+@pytest.mark.parametrize("number", [signal.SIGUSR1, signal.SIGUSR2, signal.SIGALRM])
+@pytest.mark.parametrize("verb", VERBS)
+async def test_signals_that_are_for_the_command_do_not_end_what_waits_or_holds_without_one(
+    verb: str, number: signal.Signals, served: tuple[FakeEtcd, str]
+) -> None:
+    fake, endpoint = served
+    async with without_terminal(*words_of(endpoint, verb)) as holder:
+        await until(lambda: len(fake.keys()) == 1)
+        async with without_terminal(*words_of(endpoint, verb, ("true",))) as waiter:
+            await until(lambda: len(fake.keys()) == 2)
+            for job in (holder, waiter):
+                job.process.send_signal(number)
+            await asyncio.sleep(0.2)
+            assert len(fake.keys()) == 2
+            holder.process.send_signal(signal.SIGTERM)
+            assert await waiter.code() == 0
+        await holder.code()
+    assert fake.keys() == {}
 
 
 async def test_without_a_terminal_a_stopped_command_keeps_its_lock(

@@ -24,7 +24,8 @@ def on(number: int, _frame: object) -> None:
         sys.exit(7)
 
 
-for one in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT, signal.SIGCONT):
+_TELLING = (signal.SIGUSR1, signal.SIGUSR2, signal.SIGALRM)
+for one in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT, signal.SIGCONT, *_TELLING):
     signal.signal(one, on)
 if "ignore" in words:
     signal.signal(signal.SIGTSTP, signal.SIG_IGN)

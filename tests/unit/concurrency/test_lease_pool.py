@@ -197,6 +197,24 @@ async def test_closing_revokes_idle_leases_and_tells_the_holders(store: FakeStor
     assert tasks() == set()
 
 
+async def test_a_lease_that_is_given_back_while_the_pool_closes_is_revoked(store: FakeStore, pool: LeasePool) -> None:
+    """Its holder had begun to release, so being told changes nothing for it."""
+
+    async def release() -> None:
+        lease = await pool.borrow(10)
+        lease.on_loss(None)
+        releases.set()
+        await asyncio.sleep(0.1)  # the key is being deleted
+        lease.give_back()
+
+    releases = asyncio.Event()
+    task = asyncio.create_task(release())
+    await releases.wait()
+    await pool.aclose()
+    await task
+    assert store.members.leases == {}
+
+
 async def test_closing_waits_for_other_tasks_but_not_for_its_own(store: FakeStore, pool: LeasePool) -> None:
     loop = asyncio.get_running_loop()
 

@@ -50,6 +50,21 @@ async def test_a_turn_that_comes_with_a_cancellation_goes_to_the_next(monkeypatc
     third.result().give_back()
 
 
+async def test_a_turn_that_comes_after_a_cancellation_goes_to_the_next(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Session, "id", 1)
+    session = Client("127.0.0.1:1").session()
+    loan = await session.borrow(b"a/")
+    second, third = (asyncio.create_task(session.borrow(b"a/")) for _ in range(2))
+    await turns()
+    second.cancel()  # it waits no more, and has not run yet
+    loan.give_back()
+    await asyncio.wait([second])
+    assert second.cancelled()
+    await turns()
+    assert third.done()
+    third.result().give_back()
+
+
 @pytest.mark.parametrize(("is_orphan", "sweeps"), [(False, 1), (True, 0)])
 async def test_a_key_in_doubt_of_an_orphan_is_not_swept(
     is_orphan: bool, sweeps: int, monkeypatch: pytest.MonkeyPatch

@@ -1,6 +1,7 @@
 """What tests see inside of a fake: leases, watchers and calls, as plain data."""
 
 import asyncio
+import gc
 from dataclasses import FrozenInstanceError
 
 import pytest
@@ -10,6 +11,9 @@ from hypothesis import strategies as st
 from etcd_aio import Client, RetryMode
 from etcd_aio.errors import EtcdError, StatusCode, UnavailableError
 from etcd_aio.fake import FakeCall, FakeEtcd
+from etcd_aio.fake.refusals import Refusal
+from etcd_aio.fake.sessions import Session
+from tests.support.until import until
 from tests.support.virtual_time import VirtualTimeLoop
 
 pytestmark = [pytest.mark.anyio, pytest.mark.virtual_time]
@@ -164,3 +168,20 @@ def test_the_truth_shows_a_write_that_is_applied_more_than_once() -> None:
 
     with asyncio.Runner(loop_factory=VirtualTimeLoop) as runner:
         assert runner.run(play()) == 3
+
+
+async def test_the_log_of_calls_keeps_only_plain_data() -> None:
+    gc.collect()
+    before = {id(one) for one in gc.get_objects() if isinstance(one, Session | Refusal)}
+    async with FakeEtcd() as fake:
+        async with fake.client() as client:
+            for _ in range(3):
+                async with client.cache(prefix="a"):  # which has a stream of its own
+                    pass
+                with pytest.raises(EtcdError):
+                    await client.compact(100)
+            await until(lambda: not fake.watchers)
+        assert len(fake.calls) > 6
+        gc.collect()
+        found = [one for one in gc.get_objects() if isinstance(one, Session | Refusal)]
+        assert [one for one in found if id(one) not in before] == []

@@ -213,6 +213,14 @@ def test_an_error_names_keys_as_the_user_wrote_them(name: bytes, operation: op.O
     assert renamed(raised.call, translation.names(operation)) == expected.call
 
 
+@pytest.mark.parametrize("name", [b"\xff", b"\xff\xff"])
+def test_a_txn_that_would_end_the_members_is_refused_with_the_keys_of_the_user(name: bytes) -> None:
+    txn = op.txn(then=[op.txn(then=[op.delete(from_key="m")]), op.put("z", "")])
+    with pytest.raises(DuplicateKeyError) as raised:
+        Translation(name).operation(txn).message()
+    assert "all keys from b'm' on and put b'z'" in str(raised.value)
+
+
 def test_a_name_that_has_replaced_another_stays() -> None:
     assert renamed("get 'a/a/a'", {"'a/a/a'": "'a/a'", "'a/a'": "'a'"}) == "get 'a/a'"
     assert renamed("get 'a', range_end='b'", {"'a'": "'x'", "'a', range_end='b'": "all_keys=True"}) == (

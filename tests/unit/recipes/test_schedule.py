@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from etcd_aio import EtcdError, InvalidRequestError
+from etcd_aio import ClientClosedError, EtcdError, InvalidRequestError
 from etcd_aio.errors import EmptyKeyError, PermissionDeniedError, ScheduleError
 from etcd_aio.fake import FakeEtcd
 from etcd_aio.lease import Leases
@@ -506,3 +506,40 @@ async def test_a_function_tells_the_ticks() -> None:
         assert [tick.time.strftime("%a %H:%M") for tick in log.ticks] == [
             *("Tue 03:00", "Wed 03:00", "Thu 03:00", "Fri 03:00", "Mon 03:00")
         ]
+
+
+@pytest.mark.parametrize("claim", [False, True])
+@pytest.mark.parametrize("namespace", [False, True])
+async def test_it_ends_with_its_client_and_not_at_the_next_tick(claim: bool, namespace: bool) -> None:
+    async with FakeEtcd() as fake:
+        async with fake.client() as client:
+            store = client.namespace("ns/") if namespace else client
+            schedule = Schedule(store, "report", every=timedelta(days=1), claim=claim, clock=clock())
+            run = asyncio.ensure_future(schedule.run(Log().work()))
+            await asyncio.sleep(60)
+        await asyncio.sleep(1)
+        assert run.done()
+        assert isinstance(run.exception(), ClientClosedError)
+
+
+async def test_closing_the_client_revokes_the_lease_of_a_record_that_was_not_put() -> None:
+    """Cancelled at each await, by what closes the client too: only the lease of a record stays."""
+    for turns in range(100):
+        async with FakeEtcd(seed=turns) as fake:
+            work = Log().work()
+
+            async def program(fake: FakeEtcd = fake, work: Any = work) -> None:
+                async with fake.client() as client:
+                    await client.put("report/last", "2029-12-31T23:00:00Z")
+                    await Schedule(client, "report", every=3600, catch_up="last", clock=clock(2.0)).run(work)
+
+            run = asyncio.ensure_future(program())
+            for _ in range(turns):
+                await asyncio.sleep(0)
+            run.cancel()
+            await asyncio.wait([run])
+            await asyncio.sleep(1)
+            assert [lease.keys for lease in fake.leases if not lease.keys] == [], turns
+            if fake.leases:
+                return
+    raise AssertionError("no tick was started")
