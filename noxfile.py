@@ -315,7 +315,7 @@ def truth(session: nox.Session) -> None:
 
 @nox.session(name="fake-suites")
 def fake_suites(session: nox.Session) -> None:
-    """The tests of clients in Go, Rust, Node and Python on the fake's server and a real one; `-- rust` for some."""
+    """etcd's tests, and those of other clients, on the fake's server and on a real one; `-- rust` for some."""
     install(session, "test")
     session.run("python", "-m", "tests.fake_suites.run", *session.posargs)
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.fake_suites import node_client, python_clients, run, rust_client
+from tests.fake_suites import etcdctl_tests, node_client, python_clients, run, rust_client
 from tests.fake_suites.differences import KNOWN
 from tests.fake_suites.run import judged
 from tests.fake_suites.table import SUITES
@@ -17,6 +17,16 @@ JUNIT = """<testsuites><testsuite>
 <testcase classname="tests.test_a" name="test_four"><error message="when its fixture ended"/></testcase>
 </testsuite></testsuites>"""
 
+GO = """=== RUN   TestA
+=== RUN   TestA/One
+--- FAIL: TestA (0.10s)
+    --- PASS: TestA/One (0.05s)
+        --- PASS: TestA/One/x_y (0.02s)
+    --- FAIL: TestA/Two (0.05s)
+--- SKIP: TestB (0.00s)
+FAIL
+"""
+
 
 def test_the_outcomes_of_each_runner() -> None:
     said = (
@@ -24,6 +34,11 @@ def test_the_outcomes_of_each_runner() -> None:
     )
     assert rust_client.parsed(said) == {"test_a": "passed", "test_b": "failed", "test_c": "skipped"}
     assert node_client.parsed("passed a\nfailed b\nError: failed\n") == {"a": "passed", "b": "failed"}
+    assert etcdctl_tests.parsed(GO) == {
+        "TestA/One/x_y": "passed",
+        "TestA/Two": "failed",
+        "TestB": "skipped",
+    }
     assert python_clients.parsed(JUNIT) == {
         "TestA.test_one": "passed",
         "TestA.test_two": "failed",
@@ -38,6 +53,9 @@ def test_what_passes_on_a_real_server_must_pass_on_the_fake_or_be_known() -> Non
     missing, outdated = judged(real, {"a": "passed", "b": "passed", "c": "failed"}, {"b": "a reason"})
     assert missing == "DIFFERS: d: passed on the real server, missing on the fake"
     assert outdated.startswith("OUTDATED: b: ")
+    assert (
+        judged({"a/1": "passed", "a/2": "passed", "b": "passed"}, {"a/1": "failed", "b": "passed"}, {"a/": "no"}) == []
+    )
     (outdated,) = judged(real, real, {"gone": "a reason"})
     assert outdated.startswith("OUTDATED: gone: ")
 

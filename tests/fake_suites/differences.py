@@ -10,6 +10,11 @@ _PROGRESS: Final = "it wants progress within a second, a flag of etcd; the fake 
 _TTL: Final = "it wants tokens of 2 seconds, a flag of etcd; the fake has the default, 5 minutes"
 
 KNOWN: Final[Mapping[str, Mapping[str, str]]] = {
+    "etcdctl": {
+        "TestAuthMemberAdd": _MEMBERS,
+        "TestMemberAdd/": _MEMBERS,
+        "TestMemberRemove/": _MEMBERS,
+    },
     "go-examples": {
         "ExampleCluster_memberAdd": _MEMBERS,
         "ExampleCluster_memberAddAsLearner": _MEMBERS,
@@ -23,4 +28,5 @@ KNOWN: Final[Mapping[str, Mapping[str, str]]] = {
         "test_lock": _SERVICES,
     },
     "aetcd": {"test_cluster.test_member_list": _NAMES},
+    "etcd3": {"TestEtcd3.test_member_list": _NAMES},
 }

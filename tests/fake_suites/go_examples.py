@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Final
 
 from benchmarks.environments import UnavailableError
-from tests.fake_suites.steps import HERE, play, step
+from tests.fake_suites.steps import HERE, Server, play, step
 
 _MODULE: Final = "go.etcd.io/etcd/tests/v3@v3.7.3"
 _EXAMPLES: Final = "integration/clientv3/examples"
@@ -32,7 +32,7 @@ class GoExamples:
             (folder / path.name).write_bytes(path.read_bytes())
         step(["go", "test", "-c", "-o", folder / "examples", "."], cwd=folder, environ=_GO)
 
-    def run(self, cache: Path, endpoints: Sequence[str], log: Path) -> dict[str, str]:
+    def run(self, cache: Path, server: Server, log: Path) -> dict[str, str]:
         program = cache / self.name / "examples"
         names = step([program, "-test.list", "^Example"]).split()
         # Those that change the cluster come last.
@@ -40,6 +40,6 @@ class GoExamples:
         outcomes = {}
         for name in names:
             words = [f"-test.run=^{name}$", "-test.v", "-test.timeout=60s"]
-            said = play([program, *words], log, environ={"ENDPOINTS": ",".join(endpoints)})
+            said = play([program, *words], log, environ={"ENDPOINTS": ",".join(server.endpoints)})
             outcomes[name] = "passed" if f"--- PASS: {name} " in said else "failed"
         return outcomes

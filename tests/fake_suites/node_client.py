@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Final
 
 from benchmarks.environments import UnavailableError
-from tests.fake_suites.steps import HERE, play, step
+from tests.fake_suites.steps import HERE, Server, play, step
 
 _VERSION: Final = "1.1.2"
 
@@ -27,8 +27,8 @@ class NodeClient:
             words = ["npm", "install", "--ignore-scripts", "--no-audit", "--no-fund", "--no-package-lock"]
             step([*words, f"etcd3@{_VERSION}"], cwd=folder)
 
-    def run(self, cache: Path, endpoints: Sequence[str], log: Path) -> dict[str, str]:
-        return parsed(play(["node", cache / self.name / "checks.js", *endpoints], log))
+    def run(self, cache: Path, server: Server, log: Path) -> dict[str, str]:
+        return parsed(play(["node", cache / self.name / "checks.js", *server.endpoints], log))
 
 
 def parsed(said: str) -> dict[str, str]:

@@ -9,7 +9,7 @@ from typing import Final
 from xml.etree import ElementTree as ET
 
 from benchmarks.environments import GoProgram
-from tests.fake_suites.steps import play, step, virtualenv
+from tests.fake_suites.steps import Server, play, step, virtualenv
 
 
 @dataclass(frozen=True)
@@ -50,7 +50,7 @@ class PythonClient:
         link.unlink(missing_ok=True)
         link.symlink_to(built)
 
-    def run(self, cache: Path, endpoints: Sequence[str], log: Path) -> dict[str, str]:
+    def run(self, cache: Path, server: Server, log: Path) -> dict[str, str]:
         folder = cache / self.name
         report = log.with_suffix(".xml")
         report.unlink(missing_ok=True)

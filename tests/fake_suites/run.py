@@ -68,18 +68,24 @@ def outcomes_of(suite: Suite, server: str, folder: Path) -> dict[str, str]:
     return found
 
 
+def _names(entry: str, test: str) -> bool:
+    """Whether an entry of the differences names a test; one that ends with a slash names all below it."""
+    return test.startswith(entry) if entry.endswith("/") else test == entry
+
+
 def judged(real: Mapping[str, str], fake: Mapping[str, str], known: Mapping[str, str]) -> list[str]:
     """What is wrong with the outcomes of a suite; empty if nothing is."""
     passed = [test for test, outcome in real.items() if outcome == "passed"]
+    different = {test: fake.get(test, "missing") for test in passed if fake.get(test) != "passed"}
     wrong = [
-        f"DIFFERS: {test}: passed on the real server, {fake.get(test, 'missing')} on the fake"
-        for test in passed
-        if fake.get(test) != "passed" and test not in known
+        f"DIFFERS: {test}: passed on the real server, {outcome} on the fake"
+        for test, outcome in different.items()
+        if not any(_names(entry, test) for entry in known)
     ]
     wrong += [
-        f"OUTDATED: {test}: differences.py names it, and it does not differ"
-        for test in known
-        if test not in passed or fake.get(test) == "passed"
+        f"OUTDATED: {entry}: differences.py names it, and it does not differ"
+        for entry in known
+        if not any(_names(entry, test) for test in different)
     ]
     return wrong if passed else ["nothing has passed on the real server"]
 

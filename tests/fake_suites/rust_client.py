@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Final
 
 from benchmarks.environments import UnavailableError
-from tests.fake_suites.steps import play, step, virtualenv
+from tests.fake_suites.steps import Server, copied, play, step, virtualenv
 
 _VERSION: Final = "0.21.1"
 _SMALL: Final = {"CARGO_PROFILE_DEV_DEBUG": "0", "CARGO_PROFILE_TEST_DEBUG": "0"}
@@ -51,10 +51,10 @@ class RustClient:
             step(["cargo", "add", "--quiet", f"etcd-client@={_VERSION}"], cwd=user, environ=environ)
             packages = json.loads(step(["cargo", "metadata", "--format-version=1"], cwd=user, environ=environ))
             (manifest,) = (one["manifest_path"] for one in packages["packages"] if one["name"] == "etcd-client")
-            shutil.copytree(Path(manifest).parent, crate)
+            copied(Path(manifest).parent, crate)
         return crate
 
-    def run(self, cache: Path, endpoints: Sequence[str], log: Path) -> dict[str, str]:
+    def run(self, cache: Path, server: Server, log: Path) -> dict[str, str]:
         outcomes: dict[str, str] = {}
         skips = [word for name in _LEFT_OUT for word in ("--skip", name)]
         for program in json.loads((cache / self.name / "tests.json").read_text()):

@@ -1,9 +1,11 @@
 """What the suites have in common: steps of making them, and the outcomes of tests."""
 
 import os
+import shutil
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Protocol
 
@@ -15,12 +17,25 @@ _MAKING: Final = 1800.0  # seconds
 _TESTING: Final = 1800.0
 
 
+@dataclass(frozen=True)
+class Server:
+    """What a suite runs on.
+
+    Attributes:
+        endpoints: of the members; the first one has port 2379.
+        command: starts one more, if it is told `--listen` and `--members`: it prints the endpoints.
+    """
+
+    endpoints: Sequence[str]
+    command: Sequence[str]
+
+
 class Suite(Protocol):
     """The tests of another client.
 
     Attributes:
         name: of the suite.
-        members: how many members it needs.
+        members: how many members it needs; 0 if it starts its servers.
         flags: of the real server.
     """
 
@@ -41,12 +56,12 @@ class Suite(Protocol):
         """
         ...
 
-    def run(self, cache: Path, endpoints: Sequence[str], log: Path) -> dict[str, str]:
-        """Run the tests on a server; the first endpoint has port 2379. Returns "passed", "failed" or "skipped" by test.
+    def run(self, cache: Path, server: Server, log: Path) -> dict[str, str]:
+        """Run the tests. Returns "passed", "failed" or "skipped" by test.
 
         Args:
             cache: where it was made.
-            endpoints: of the members.
+            server: where they run.
             log: gets what the tests print.
         """
         ...
@@ -97,6 +112,18 @@ def play(
         except subprocess.TimeoutExpired:
             print(f"ended after {_TESTING:.0f} seconds: {command[0]}", file=sys.stderr)
     return log.read_bytes()[begin:].decode(errors="replace")
+
+
+def copied(source: Path, folder: Path) -> None:
+    """Copy a folder out of a cache of modules, in which nothing can be written; it is whole, or it is not there."""
+    part = folder.with_name(f"{folder.name}.part")
+    shutil.rmtree(part, ignore_errors=True)
+    for path in source.rglob("*"):
+        copy = part / path.relative_to(source)
+        if path.is_file():
+            copy.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(path, copy)
+    part.rename(folder)
 
 
 def virtualenv(folder: Path, *requirements: str) -> Path:
