@@ -43,7 +43,7 @@ const checks = {
   async transactions() {
     const txn = () =>
       client
-        .if("txn", "Create", "==", 0)
+        .if("txn", "Version", "==", 0)
         .then(client.put("txn").value("1"))
         .else(client.get("txn"))
         .commit();
