@@ -7,6 +7,7 @@ import pytest
 from tests.fake_suites import etcdctl_tests, node_client, python_clients, run, rust_client
 from tests.fake_suites.differences import KNOWN
 from tests.fake_suites.run import judged
+from tests.fake_suites.steps import Suite
 from tests.fake_suites.table import SUITES
 
 JUNIT = """<testsuites><testsuite>
@@ -62,6 +63,24 @@ def test_what_passes_on_a_real_server_must_pass_on_the_fake_or_be_known() -> Non
 
 def test_a_suite_of_which_nothing_passes_on_the_real_server_proves_nothing() -> None:
     assert judged({}, {}, {}) == judged({"a": "failed"}, {}, {}) == ["nothing has passed on the real server"]
+
+
+def test_a_run_that_breaks_off_is_a_failure_and_the_next_suite_runs(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    monkeypatch.setenv("ETCD_AIO_CACHE", f"{tmp_path}")
+    monkeypatch.setattr(node_client.NodeClient, "make", lambda *_: None)
+    monkeypatch.setattr(rust_client.RustClient, "make", lambda *_: None)
+    monkeypatch.setattr(run, "outcomes_of", broken)
+    assert run.main(["node", "rust"]) == 1
+    assert capsys.readouterr().out.splitlines() == [
+        "FAILED node: on the real server",
+        "FAILED rust: on the real server",
+    ]
+
+
+def broken(suite: Suite, server: str, folder: Path) -> dict[str, str]:
+    raise run.RunError(f"on the {server} server")
 
 
 def test_differences_are_of_suites_that_exist() -> None:

@@ -1,6 +1,7 @@
 """etcd's common tests, which it runs on etcdctl too: those that need neither flags of etcd nor control of processes.
 
-They are compiled with `etcdctl/servers_test.go` in place of the file that starts etcd.
+They are compiled with `etcdctl/servers_test.go` in place of the file that starts etcd, and with longer limits for whole
+tests, since the machine may be busy.
 """
 
 import json
@@ -16,6 +17,7 @@ from tests.fake_suites.steps import HERE, Server, copied, play, step
 _MODULE: Final = "go.etcd.io/etcd/tests/v3"
 _VERSION: Final = "v3.7.3"
 _GO: Final = {"GOFLAGS": "-mod=mod", "GOWORK": "off"}
+_LIMIT: Final = re.compile(r"(context\.WithTimeout\(t\.Context\(\)), (\d+\*time\.Second)\)")
 _LINE: Final = re.compile(r"^ *--- (PASS|FAIL|SKIP): (\S+) \(", re.MULTILINE)
 
 
@@ -39,6 +41,8 @@ class EtcdctlTests:
         if not source.exists():
             words = ["go", "mod", "download", "-json", f"{_MODULE}@{_VERSION}"]
             copied(Path(json.loads(step(words, cwd=folder, environ=_GO))["Dir"]), source)
+        for path in (source / "common").glob("*_test.go"):
+            path.write_text(_LIMIT.sub(r"\1, 6*(\2))", path.read_text()))
         shutil.copyfile(HERE / "etcdctl" / "servers_test.go", source / "common" / "e2e_test.go")
         words = ["go", "test", "-c", "-tags=e2e", "-o", f"{folder / 'common.test'}", f"{_MODULE}/common"]
         step(words, cwd=module, environ=_GO)

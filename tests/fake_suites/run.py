@@ -32,6 +32,10 @@ _WITH_LOOPBACK: Final = ("sh", "-c", 'ip link set lo up && exec "$@"', "sh")
 _PORT: Final = 2379
 
 
+class RunError(Exception):
+    """A suite could not be run to its end."""
+
+
 @cache
 def _is_apart() -> bool:
     """Whether this machine lets a suite have its own network."""
@@ -50,7 +54,8 @@ def outcomes_of(suite: Suite, server: str, folder: Path) -> dict[str, str]:
     """Run a suite on a server.
 
     Raises:
-        UnavailableError: it could not be run at all.
+        UnavailableError: the port is taken.
+        RunError: the run has not ended as it should.
     """
     if not _is_apart() and not _is_free():
         raise UnavailableError(f"port {_PORT} is taken, and this machine has no networks for processes")
@@ -61,9 +66,12 @@ def outcomes_of(suite: Suite, server: str, folder: Path) -> dict[str, str]:
     words = [sys.executable, "-m", "tests.fake_suites.inside", suite.name, server, str(folder), str(file)]
     if _is_apart():
         words = [*_APART, *_WITH_LOOPBACK, *words]
-    done = subprocess.run(words, check=False, timeout=_SECONDS)
+    try:
+        done = subprocess.run(words, check=False, timeout=_SECONDS)
+    except subprocess.TimeoutExpired:
+        raise RunError(f"the run on the {server} server has no end; see {log}") from None
     if done.returncode or not file.exists():
-        raise UnavailableError(f"the run on the {server} server ended with {done.returncode}; see {log}")
+        raise RunError(f"the run on the {server} server ended with {done.returncode}; see {log}")
     found: dict[str, str] = json.loads(file.read_text())
     return found
 
@@ -107,6 +115,10 @@ def main(words: Sequence[str]) -> int:
             real, fake = (outcomes_of(SUITES[name], server, folder) for server in _SERVERS)
         except UnavailableError as error:
             print(f"SKIPPED {name}: {error}", flush=True)
+            continue
+        except RunError as error:
+            print(f"FAILED {name}: {error}", flush=True)
+            is_good = False
             continue
         known = KNOWN.get(name, {})
         counted = "; ".join(
