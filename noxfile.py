@@ -327,6 +327,13 @@ def truth(session: nox.Session) -> None:
         session.run("python", "-m", "tests.truth", *arguments)
 
 
+@nox.session(name="fake-suites")
+def fake_suites(session: nox.Session) -> None:
+    """etcd's tests, and those of other clients, on the fake's server and on a real one; `-- rust` for some."""
+    install(session, "test")
+    session.run("python", "-m", "tests.fake_suites.run", *session.posargs)
+
+
 @nox.session
 def simulate(session: nox.Session) -> None:
     """The whole client on a fake cluster in virtual time, with faults, from seeds; `-- --seeds 1:10000` for more."""

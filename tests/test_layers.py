@@ -19,7 +19,7 @@ MAY_USE: dict[str, frozenset[str]] = {
         {"admin", "balancer", "client", "config", "error_handler", "kv", "lease", "store", "watch", "_version"}
     ),
     "__main__": frozenset({"cli"}),
-    "cli": frozenset({"codec", "config", "layers", "pb"}),
+    "cli": frozenset({"codec", "config", "fake", "layers", "pb"}),
     "contrib": frozenset({"cache", "concurrency", "layers", "methods"}),
     "fake": frozenset({"transport"}),
     "client": frozenset(

@@ -47,6 +47,7 @@ VERBS: Final = {
     "dump": Entry("dump:dump", "Writes the keys of a prefix, at one revision, as lines of JSON"),
     "restore": Entry("restore:restore", "Makes the keys of a prefix what a dump says"),
     "make-mirror": Entry("mirror:make_mirror", "Copies a prefix to another cluster, and keeps the copy equal"),
+    "fake": Entry("fake:fake", "Serves a fake etcd, for tests in any language"),
     "context": Entry("context:GROUP", "Keeps endpoints and credentials under names"),
     "completion": Entry("completion:completion", "Prints the script that completes words in a shell"),
     "version": Entry("version:version", "Shows the version"),
