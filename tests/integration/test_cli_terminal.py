@@ -440,7 +440,7 @@ async def test_a_shell_under_a_lock_has_job_control(served: tuple[FakeEtcd, str]
         await until(lambda: b"Killed" in job.shown)
         job.press(b"exit 3\n")
         assert await job.report() == "ended 3"
-        assert job.foreground() == holder
+        assert await job.report() == f"foreground {holder}"
     assert fake.keys() == {}
 
 

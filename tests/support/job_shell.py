@@ -3,7 +3,8 @@
     python job_shell.py STDIN ORDERS REPORTS command...
 
 It is the leader of the session. It writes "stopped NUMBER" and "ended CODE" to the descriptor REPORTS, and reads "fg"
-or "bg" from ORDERS when the job was stopped. STDIN is that of the job: "tty", or a path.
+or "bg" from ORDERS when the job was stopped. At its end it writes "foreground GROUP": without it the terminal has none.
+STDIN is that of the job: "tty", or a path.
 """
 
 import os
@@ -40,7 +41,8 @@ def main(stdin: str, orders: int, reports: int, command: list[str]) -> None:
                 os.tcsetpgrp(1, job)
             os.killpg(job, signal.SIGCONT)
         else:
-            os.write(reports, b"ended %d\n" % os.waitstatus_to_exitcode(status))
+            code = os.waitstatus_to_exitcode(status)
+            os.write(reports, b"ended %d\nforeground %d\n" % (code, os.tcgetpgrp(1)))
             return
 
 
