@@ -352,12 +352,13 @@ def test_no_process_is_left(project: Project, end: str, arguments: tuple[str, ..
 
 @needs_proc
 def test_control_c_while_a_test_waits_leaves_no_process(project: Project) -> None:
-    project.write("test_it.py", END_EARLY.format(end="import asyncio; await asyncio.sleep(300)"))
+    tells = "print('waiting', flush=True)"
+    project.write("test_it.py", END_EARLY.format(end=f"import asyncio; {tells}; await asyncio.sleep(300)"))
     with subprocess.Popen(
         project.command("-s"), cwd=project.folder, env=project.environment({}), stdout=subprocess.PIPE, text=True
     ) as run:
         assert run.stdout is not None
-        assert any("started" in line for line in run.stdout)
+        assert any("waiting" in line for line in run.stdout)
         os.kill(run.pid, signal.SIGINT)
         run.stdout.read()
         assert run.wait(60) == 2
