@@ -168,7 +168,7 @@ class LeasePool:
         """Keep a clean lease for its next holder, or revoke it if there are enough."""
         self.forget(lease)
         if lease.was_told and not self.over.is_set():
-            return  # it is gone; when the pool closes, it is told of leases that are there
+            return  # the lease is gone; a pool that closes sets `was_told` of leases that exist, too
         idle = self._idle.setdefault(lease.wanted_ttl, [])
         if self.over.is_set() or len(idle) >= MAX_IDLE:
             self.run(lease.retire(), "revocation of an idle lease")
