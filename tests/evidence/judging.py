@@ -28,7 +28,7 @@ def build() -> Path:
         NoJudgeError: Go is missing, or it could not build it.
     """
     digest = hashlib.sha256()
-    for file in sorted(SOURCE.iterdir()):
+    for file in sorted(path for path in SOURCE.iterdir() if not path.name.endswith("_test.go")):
         digest.update(file.read_bytes())
     binary = cache_directory() / "judge" / digest.hexdigest()[:16]
     if binary.exists():

@@ -1,6 +1,8 @@
 """The judge, where Go is: a history is right as it was recorded, and wrong once a line of it is changed."""
 
 import json
+import shutil
+import subprocess
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -10,7 +12,7 @@ import pytest
 
 from etcd_aio.testing import find_etcd
 from tests.evidence import report
-from tests.evidence.judging import Judging, NoJudgeError, build
+from tests.evidence.judging import SOURCE, Judging, NoJudgeError, build
 from tests.evidence.plan import Size, draw
 
 pytestmark = [pytest.mark.cluster, pytest.mark.slow]
@@ -79,3 +81,12 @@ def test_a_history_is_right_until_it_is_changed(tmp_path: Path) -> None:
         take_back = changed(folder, name, change)
         assert rule in broken(), name
         take_back()
+
+
+def test_the_judge_keeps_its_own_rules() -> None:
+    if shutil.which("go") is None:
+        pytest.skip("Go is not here, which the judge is built by")
+    done = subprocess.run(["go", "test", "."], cwd=SOURCE, capture_output=True, text=True, timeout=900, check=False)
+    if "no required module" in done.stderr or "dial tcp" in done.stderr:
+        pytest.skip(f"the judge could not be built: {done.stderr.strip()[-300:]}")
+    assert done.returncode == 0, done.stdout + done.stderr

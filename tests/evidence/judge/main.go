@@ -80,12 +80,17 @@ func judge(folder string) (*Verdict, error) {
 		return nil, err
 	}
 
+	once, err := withoutIdleCopies(persisted)
+	if err != nil {
+		return nil, err
+	}
+
 	verdict := &Verdict{Report: filepath.Base(folder), Persisted: len(persisted), Broken: []string{}}
 	for _, one := range reports {
 		verdict.Operations += len(one.KeyValue)
 		verdict.Events += one.WatchEventCount()
 	}
-	result := validate.ValidateAndReturnVisualize(lg, validate.Config{}, reports, persisted, patience)
+	result := validate.ValidateAndReturnVisualize(lg, validate.Config{}, reports, once, patience)
 	verdict.Etcd = map[string]string{
 		"assumptions":     result.Assumptions.String(),
 		"linearizability": result.Linearization.String(),
