@@ -21,7 +21,7 @@ func withoutIdleCopies(persisted []model.EtcdRequest) ([]model.EtcdRequest, erro
 	for _, request := range persisted {
 		next, _ := state.Step(request)
 		// A put has a value that no other has, so an equal transaction with a put is a copy.
-		if request.Type == model.Txn && hasPut(request.Txn) {
+		if len(puts(request)) > 0 {
 			text, err := json.Marshal(request)
 			if err != nil {
 				return nil, err
@@ -34,13 +34,4 @@ func withoutIdleCopies(persisted []model.EtcdRequest) ([]model.EtcdRequest, erro
 		kept, state = append(kept, request), next
 	}
 	return kept, nil
-}
-
-func hasPut(txn *model.TxnRequest) bool {
-	for _, operation := range txn.AllOperations() {
-		if operation.Type == model.PutOperation {
-			return true
-		}
-	}
-	return false
 }

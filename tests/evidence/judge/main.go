@@ -90,7 +90,7 @@ func judge(folder string) (*Verdict, error) {
 		verdict.Operations += len(one.KeyValue)
 		verdict.Events += one.WatchEventCount()
 	}
-	result := validate.ValidateAndReturnVisualize(lg, validate.Config{}, reports, once, patience)
+	result := validate.ValidateAndReturnVisualize(lg, validate.Config{}, withoutLost(reports, once), once, patience)
 	verdict.Etcd = map[string]string{
 		"assumptions":     result.Assumptions.String(),
 		"linearizability": result.Linearization.String(),
