@@ -21,7 +21,7 @@ from typing import Final
 
 from benchmarks.environments import GoProgram, UnavailableError, default_cache
 from etcd_aio import Client, op
-from etcd_aio.layers import Checkpoint, Mirror, follow
+from etcd_aio.mirror import Checkpoint, Mirror, follow
 from etcd_aio.testing import EtcdServer
 
 VALUE: Final = b"x" * 256

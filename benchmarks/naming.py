@@ -20,7 +20,7 @@ from typing import Final
 from benchmarks.cache import each
 from benchmarks.environments import GoProgram, UnavailableError, default_cache
 from etcd_aio import Client
-from etcd_aio.layers import Endpoints, Registration, naming
+from etcd_aio.services import Endpoints, Registration, naming
 from etcd_aio.testing import EtcdServer, FaultProxy
 
 TTL: Final = 2  # seconds: the least that etcd grants

@@ -15,7 +15,7 @@ from typing import Any, Final
 
 from benchmarks.cache import each
 from etcd_aio import Client, Event, EventType, Header, KeyValue, PutResult, RangeResult, WatchBatch, op
-from etcd_aio.layers.translate import Translation
+from etcd_aio.views.translate import Translation
 
 CALLS: Final = 10_000
 

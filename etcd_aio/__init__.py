@@ -19,9 +19,10 @@ from etcd_aio.admin import Snapshot as Snapshot
 from etcd_aio.balancer import Candidate as Candidate
 from etcd_aio.balancer import ConnectivityState as ConnectivityState
 from etcd_aio.balancer import EndpointStatistics as EndpointStatistics
-from etcd_aio.call_options import UNSET as UNSET
-from etcd_aio.call_options import RetryMode as RetryMode
-from etcd_aio.call_options import Timeout as Timeout
+from etcd_aio.base.call_options import UNSET as UNSET
+from etcd_aio.base.call_options import RetryMode as RetryMode
+from etcd_aio.base.call_options import Timeout as Timeout
+from etcd_aio.base.key_space import KeySpace as KeySpace
 from etcd_aio.client import Client as Client
 from etcd_aio.config import TLS as TLS
 from etcd_aio.error_handler import RetryPolicy as RetryPolicy
@@ -52,7 +53,6 @@ from etcd_aio.errors import OutcomeUnknownError as OutcomeUnknownError
 from etcd_aio.errors import ResultLostError as ResultLostError
 from etcd_aio.errors import ServerError as ServerError
 from etcd_aio.exports import public_names
-from etcd_aio.key_space import KeySpace as KeySpace
 from etcd_aio.kv import Compare as Compare
 from etcd_aio.kv import Key as Key
 from etcd_aio.kv import Op as Op

@@ -12,8 +12,12 @@ from typing import TYPE_CHECKING, Final, NoReturn, Self, Unpack
 from etcd_aio._version import __version__
 from etcd_aio.admin import Auth, Cluster, Maintenance, Versions
 from etcd_aio.balancer import Balancer, Choice, EndpointStatistics, PolicyName
-from etcd_aio.call_options import UNSET, RetryMode, Timeout
-from etcd_aio.closing import Unwinding, close_all, unwound
+from etcd_aio.base.call_options import UNSET, RetryMode, Timeout
+from etcd_aio.base.closing import Unwinding, close_all, unwound
+from etcd_aio.base.deadline import deadline_after
+from etcd_aio.base.key_space import KeySpace, key_space_of
+from etcd_aio.base.not_awaitable import AsyncBlock
+from etcd_aio.base.reprs import when_constructed
 from etcd_aio.config import (
     TLS,
     ClientOptions,
@@ -25,17 +29,13 @@ from etcd_aio.config import (
     read_environment,
     resolver_from,
 )
-from etcd_aio.deadline import deadline_after
 from etcd_aio.discovery import Discovery
 from etcd_aio.error_handler import Invoker, Lifetime, RetryPolicy, StreamStatistics, TokenFunction, credentials_from
 from etcd_aio.errors import PermissionDeniedError
-from etcd_aio.key_space import KeySpace, key_space_of
 from etcd_aio.kv import KV
 from etcd_aio.lease import Lease, LeaseKeeper, Leases, OnLost
 from etcd_aio.methods import API_VERSION
-from etcd_aio.not_awaitable import AsyncBlock
 from etcd_aio.observing import Observer, ObserverGroup, with_defaults
-from etcd_aio.reprs import when_constructed
 from etcd_aio.shortcuts import Block, Shortcuts
 from etcd_aio.transport import EngineFactory, EngineName, RequestMetadata, TransportOptions, alpn_of, create_engine
 from etcd_aio.types import EndpointVersions, KeyLike
@@ -252,7 +252,7 @@ class Client(KV, WatchCalls, Shortcuts, AsyncBlock):
 
     def _enter_namespace(self, prefix: KeyLike, invoker: Invoker) -> None:
         """Let the calls of this client be those of a namespace."""
-        from etcd_aio.layers import Namespace
+        from etcd_aio.views import Namespace
 
         space = Namespace(_WholeStore(self, invoker, self._leases), prefix)
         self._within, self._scan_within, self._watch_within = space, space.scan, space.watch

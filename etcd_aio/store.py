@@ -7,9 +7,9 @@ changes the keys or the reads, and in tests on a fake.
 from collections.abc import Iterable
 from typing import Protocol, TypeVar
 
-from etcd_aio.call_options import UNSET, RetryMode, Timeout
+from etcd_aio.base.call_options import UNSET, RetryMode, Timeout
+from etcd_aio.base.key_space import key_space_of
 from etcd_aio.errors import InvalidRequestError
-from etcd_aio.key_space import key_space_of
 from etcd_aio.kv import DEFAULT_PAGE_SIZE, Scan, Txn
 from etcd_aio.lease import Lease, Leases, OnLost
 from etcd_aio.types import (

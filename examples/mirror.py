@@ -10,7 +10,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 from etcd_aio import Client
-from etcd_aio.layers import Mirror
+from etcd_aio.mirror import Mirror
 
 SOURCE, COPY = "example/mirror/", "example/copy/"
 

@@ -5,7 +5,7 @@ import os
 import sys
 
 from etcd_aio import Client
-from etcd_aio.layers import Endpoints
+from etcd_aio.services import Endpoints
 
 TARGET = "example/services"
 

@@ -12,10 +12,11 @@ PUBLIC: Final = {
     "etcd_aio.concurrency": "what locks, elections and sessions give, for annotations",
     "etcd_aio.once": "exactly-once writes",
     "etcd_aio.cache": "caches",
-    "etcd_aio.recipes": "counters, barriers, queues, groups, schedules",
-    "etcd_aio.layers": "namespaces, ordered reads, mirrors, services, Kubernetes",
-    "etcd_aio.layers.mirror": "mirrors",
-    "etcd_aio.layers.naming": "etcd's own format of service entries",
+    "etcd_aio.recipes": "counters, barriers, queues, groups, schedules, Kubernetes",
+    "etcd_aio.views": "namespaces, ordered reads",
+    "etcd_aio.services": "registration and discovery of services",
+    "etcd_aio.mirror": "mirrors",
+    "etcd_aio.services.naming": "etcd's own format of service entries",
     "etcd_aio.observing": "observers of calls",
     "etcd_aio.contrib.aiohttp": "applications of aiohttp",
     "etcd_aio.contrib.asgi": "applications of Starlette and other ASGI frameworks",
@@ -53,7 +54,7 @@ INTERNAL: Final = frozenset(
     | _of("etcd_aio.recipes", "Turnstile run_stm")
     | _of("etcd_aio.recipes.Worker", "store writer keys source wake shift_over job_dropped")
     | _of("etcd_aio.recipes.Job", "lose claim_deleted is_ending")
-    | _of("etcd_aio.layers", "JSONValue KeptEntry")
+    | _of("etcd_aio.services", "JSONValue KeptEntry")
     | _of("etcd_aio.contrib.discovery.grpc", "State")
     | _of("etcd_aio.contrib.discovery.httpx", "logger")
     | _of("etcd_aio.contrib.sanic", "AnySanic")

@@ -19,17 +19,19 @@ MAY_USE: dict[str, frozenset[str]] = {
         {"admin", "balancer", "client", "config", "error_handler", "kv", "lease", "store", "watch", "_version"}
     ),
     "__main__": frozenset({"cli"}),
-    "cli": frozenset({"codec", "config", "fake", "layers", "pb"}),
-    "contrib": frozenset({"cache", "concurrency", "layers", "methods"}),
+    "cli": frozenset({"codec", "config", "fake", "mirror", "pb", "services"}),
+    "contrib": frozenset({"cache", "concurrency", "methods", "services"}),
     "fake": frozenset({"transport"}),
     "client": frozenset(
         {
             *{"admin", "balancer", "config", "discovery", "error_handler", "kv", "lease", "transport", "watch"},
-            *{"layers", "shortcuts"},
+            *{"shortcuts", "views"},
         }
     ),
-    "recipes": frozenset({"cache", "concurrency", "layers", "shortcuts", "store", "watch"}),
-    "layers": frozenset({"cache", "kv", "shortcuts", "store", "watch"}),
+    "recipes": frozenset({"cache", "concurrency", "services", "shortcuts", "store", "watch"}),
+    "services": frozenset({"cache", "shortcuts", "store", "watch"}),
+    "mirror": frozenset({"store", "watch"}),
+    "views": frozenset({"kv", "shortcuts", "store", "watch"}),
     "shortcuts": frozenset({"cache", "concurrency", "error_handler", "kv", "lease", "once", "store", "watch"}),
     "cache": frozenset({"store"}),
     "concurrency": frozenset({"store"}),
@@ -54,18 +56,13 @@ MAY_USE: dict[str, frozenset[str]] = {
 BASE = frozenset(
     {
         "_version",
-        "aio",
-        "backoff",
-        "call_options",
-        "closing",
-        "contention",
-        "deadline",
+        "arguments",
+        "base",
         "errors",
         "exports",
-        "key_space",
-        "not_awaitable",
+        "observing",
+        "types",
     }
-    | {"logs", "observing", "reprs", "suspension", "threads", "types"}
 )
 # etcd's messages, and what reads and writes them.
 MESSAGES = frozenset({"codec", "methods", "pb"})
@@ -76,12 +73,12 @@ MESSAGES_ORDER: dict[str, frozenset[str]] = {
 }
 # What stands on the public client, whose methods import it at its first use. Besides `BASE` and `store`, such a package
 # may use the names of `etcd_aio.__all__`; no messages, and no other such package but those in `MAY_USE`.
-ON_THE_CLIENT = frozenset({"cache", "cli", "concurrency", "contrib", "layers", "once", "recipes"})
+ON_THE_CLIENT = frozenset({"cache", "cli", "concurrency", "contrib", "mirror", "once", "recipes", "services", "views"})
 # What a function may import when it runs, and annotations may name, although it stands above: a namespace of a client
 # has the shortcuts of a client, and makes namespaces itself.
 MAY_USE_LATER = {
     "client": frozenset({"cache", "concurrency", "once"}),
-    "shortcuts": frozenset({"layers", "recipes"}),
+    "shortcuts": frozenset({"recipes", "services", "views"}),
     "fake": frozenset({"client", "config"}),
     "observing": frozenset({"client"}),
 }
@@ -113,8 +110,9 @@ FOREIGN: dict[str, frozenset[str]] = {
 IMPURE = frozenset({"asyncio", "logging", "os", "random", "select", "socket", "ssl", "subprocess", "threading", "time"})
 PURE = (
     "admin/replies",
-    "backoff",
-    "contention",
+    "arguments",
+    "base/backoff",
+    "base/contention",
     "balancer/connection_set",
     "balancer/connectivity",
     "balancer/health_verdicts",
@@ -128,7 +126,7 @@ PURE = (
     "cache/state",
     "cache/steps",
     "cache/tree",
-    "call_options",
+    "base/call_options",
     "cli/dump_format",
     "cli/dump_tree",
     "cli/follow_text",
@@ -164,7 +162,7 @@ PURE = (
     "config/settings",
     "config/text",
     "config/url",
-    "deadline",
+    "base/deadline",
     "discovery/member_urls",
     "discovery/resolver",
     "discovery/srv_records",
@@ -206,11 +204,11 @@ PURE = (
     "kv/endless_deletes",
     "kv/op",
     "kv/operations",
-    "layers/batching",
-    "layers/checkpoint",
-    "layers/endpoint_json",
-    "layers/reconcile",
-    "layers/translate",
+    "mirror/batching",
+    "mirror/checkpoint",
+    "services/endpoint_json",
+    "mirror/reconcile",
+    "views/translate",
     "lease/keepalive_schedule",
     "lease/patience",
     "methods",
@@ -219,14 +217,14 @@ PURE = (
     "once/replay",
     "once/results",
     "once/slot",
-    "recipes/candidates",
-    "recipes/hash_ring",
-    "recipes/isolation",
-    "recipes/jobs",
-    "recipes/meeting",
-    "recipes/read_set",
-    "recipes/sums",
-    "recipes/ticks",
+    "recipes/queue/candidates",
+    "recipes/group/hash_ring",
+    "recipes/stm/isolation",
+    "recipes/work_queue/jobs",
+    "recipes/barrier/meeting",
+    "recipes/stm/read_set",
+    "recipes/counter/sums",
+    "recipes/schedule/ticks",
     "transport/framing",
     "transport/gateway/http1",
     "transport/gateway/json_mapping",
@@ -370,7 +368,7 @@ def test_a_package_imports_only_lower_layers_and_through_their_init(path: Path) 
             assert other in BASE | MESSAGES | MAY_USE[package], f"{package} must not import {other}"
         if module in PUBLIC_MODULES:
             continue
-        goes_through_init = len(parts) == 2 or not (PACKAGE / other).is_dir()
+        goes_through_init = len(parts) == 2 or other == "base" or not (PACKAGE / other).is_dir()
         assert goes_through_init, f"{module}: another package is imported through its __init__, etcd_aio.{other}"
 
 
@@ -427,9 +425,9 @@ def test_files_stay_small_and_say_what_they_are(path: Path) -> None:
 
 def test_folders_are_two_levels_deep_at_most() -> None:
     for path in sources():
-        # A folder for each project that needs several files, and for the engine that has an extra of its own.
-        is_extension = package_of(path) == "contrib" or path.parent == PACKAGE / "transport" / "gateway"
-        assert len(path.relative_to(PACKAGE).parts) <= (3 if is_extension else 2), path
+        # A folder for each project, recipe and engine that needs several files.
+        has_folders = package_of(path) in ("contrib", "recipes", "transport")
+        assert len(path.relative_to(PACKAGE).parts) <= (3 if has_folders else 2), path
 
 
 # --- the pytest plugin ---

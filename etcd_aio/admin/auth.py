@@ -4,7 +4,8 @@ from typing import TYPE_CHECKING, Any
 
 from etcd_aio import methods, pb
 from etcd_aio.admin.replies import PERMISSION_TYPES, role_result
-from etcd_aio.call_options import UNSET, RetryMode, Timeout
+from etcd_aio.arguments import check_text, parse_word
+from etcd_aio.base.call_options import UNSET, RetryMode, Timeout
 from etcd_aio.codec import header_of
 from etcd_aio.errors import InvalidRequestError
 from etcd_aio.methods import Method, Request
@@ -20,8 +21,6 @@ from etcd_aio.types import (
     RoleListResult,
     User,
     UserListResult,
-    check_text,
-    parse_word,
 )
 
 if TYPE_CHECKING:

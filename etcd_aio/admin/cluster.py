@@ -4,7 +4,8 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, TypeAlias
 
 from etcd_aio import methods, pb
-from etcd_aio.call_options import UNSET, RetryMode, Timeout
+from etcd_aio.arguments import flag, split_host_port
+from etcd_aio.base.call_options import UNSET, RetryMode, Timeout
 from etcd_aio.errors import InvalidRequestError
 from etcd_aio.types import (
     Member,
@@ -13,8 +14,6 @@ from etcd_aio.types import (
     MemberPromoteResult,
     MemberRemoveResult,
     MemberUpdateResult,
-    flag,
-    split_host_port,
 )
 
 if TYPE_CHECKING:

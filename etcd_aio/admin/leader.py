@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Final
 
 from etcd_aio import methods, pb
 from etcd_aio.admin.status import ask_endpoints, status_of
-from etcd_aio.call_options import RetryMode, Timeout
-from etcd_aio.deadline import time_left
+from etcd_aio.base.call_options import RetryMode, Timeout
+from etcd_aio.base.deadline import time_left
 from etcd_aio.errors import (
     EtcdError,
     EtcdTimeoutError,

@@ -10,8 +10,9 @@ from etcd_aio.admin.leader import LeaderTransfer
 from etcd_aio.admin.metrics import Get, read_metrics
 from etcd_aio.admin.replies import ALARM_TYPES, alarm_result
 from etcd_aio.admin.snapshot import Snapshot
-from etcd_aio.call_options import UNSET, RetryMode, Timeout
-from etcd_aio.deadline import time_left
+from etcd_aio.arguments import parse_word, whole_number
+from etcd_aio.base.call_options import UNSET, RetryMode, Timeout
+from etcd_aio.base.deadline import time_left
 from etcd_aio.errors import InvalidRequestError, NotSupportedByServerError
 from etcd_aio.methods import Method, Reply, Request
 from etcd_aio.types import (
@@ -27,8 +28,6 @@ from etcd_aio.types import (
     MoveLeaderResult,
     SavedSnapshot,
     StatusResult,
-    parse_word,
-    whole_number,
 )
 
 if TYPE_CHECKING:

@@ -4,8 +4,8 @@ import asyncio
 from collections.abc import Callable, Coroutine
 from typing import TYPE_CHECKING, TypeAlias
 
-from etcd_aio.aio import start_task
-from etcd_aio.call_options import Timeout
+from etcd_aio.base.aio import start_task
+from etcd_aio.base.call_options import Timeout
 from etcd_aio.errors import ConnectError, EtcdTimeoutError
 
 if TYPE_CHECKING:

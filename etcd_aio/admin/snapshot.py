@@ -9,10 +9,10 @@ cut short or damaged.
 from typing import TYPE_CHECKING, Final, Self
 
 from etcd_aio import methods, pb
-from etcd_aio.call_options import RetryMode, Timeout
+from etcd_aio.base.call_options import RetryMode, Timeout
+from etcd_aio.base.reprs import when_constructed
 from etcd_aio.error_handler import StreamedReply
 from etcd_aio.errors import ClientUsageError, EtcdError, SnapshotChecksumError
-from etcd_aio.reprs import when_constructed
 
 if TYPE_CHECKING:
     from etcd_aio.error_handler import Invoker

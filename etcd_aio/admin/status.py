@@ -5,7 +5,7 @@ from collections.abc import Callable, Coroutine, Iterable
 from typing import TYPE_CHECKING, TypeVar
 
 from etcd_aio import methods, pb
-from etcd_aio.aio import start_task
+from etcd_aio.base.aio import start_task
 from etcd_aio.types import StatusResult
 
 if TYPE_CHECKING:

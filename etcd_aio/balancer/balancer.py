@@ -12,7 +12,6 @@ import random as random_module
 from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Final
 
-from etcd_aio.aio import Waiters
 from etcd_aio.balancer.cluster_id import ClusterIdentity
 from etcd_aio.balancer.connectivity import ConnectivityState
 from etcd_aio.balancer.dialler import Dialling
@@ -27,7 +26,8 @@ from etcd_aio.balancer.redialler import Redialler
 from etcd_aio.balancer.statistics import EndpointStatistics
 from etcd_aio.balancer.store_doubts import StoreDoubts
 from etcd_aio.balancer.sub_connection import SubConnection
-from etcd_aio.closing import TwoPartClose, Unwinding, close_all
+from etcd_aio.base.aio import Waiters
+from etcd_aio.base.closing import TwoPartClose, Unwinding, close_all
 from etcd_aio.errors import NoAvailableEndpointsError, UnknownEndpointError
 from etcd_aio.observing import EndpointChange
 from etcd_aio.transport import Engine, RequestMetadata, Target, TLSContext

@@ -9,7 +9,7 @@ import random as random_module
 from collections.abc import Callable
 
 from etcd_aio import codec
-from etcd_aio.deadline import NEVER
+from etcd_aio.base.deadline import NEVER
 from etcd_aio.errors import (
     AttemptFailure,
     AuthError,

@@ -19,7 +19,7 @@ from enum import Enum
 from math import inf
 from typing import Final, TypeAlias
 
-from etcd_aio.backoff import Backoff
+from etcd_aio.base.backoff import Backoff
 
 DEMAND_SECONDS: Final = 30.0  # for which an endpoint that a call named stays connected after the call
 _LASTING: Final = 1.0  # seconds for which an endpoint is healthy until that counts as a success

@@ -13,9 +13,9 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Final, Protocol
 
-from etcd_aio.aio import start_background_task
-from etcd_aio.backoff import Backoff
 from etcd_aio.balancer.connection_record import ConnectionRecord
+from etcd_aio.base.aio import start_background_task
+from etcd_aio.base.backoff import Backoff
 from etcd_aio.errors import ConnectionLostError
 from etcd_aio.transport import Connection, Engine, Target
 

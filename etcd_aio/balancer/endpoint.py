@@ -17,9 +17,9 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Final
 
+from etcd_aio.arguments import split_host_port
 from etcd_aio.errors import ConfigError
 from etcd_aio.transport import Target, TLSContext
-from etcd_aio.types import split_host_port
 
 DEFAULT_PORT: Final = 2379
 

@@ -5,10 +5,10 @@ from collections.abc import Callable
 from typing import Final
 
 from etcd_aio import codec
-from etcd_aio.aio import start_background_task
-from etcd_aio.backoff import Backoff
 from etcd_aio.balancer.sub_connection import SubConnection
-from etcd_aio.closing import TwoPartClose, Unwinding
+from etcd_aio.base.aio import start_background_task
+from etcd_aio.base.backoff import Backoff
+from etcd_aio.base.closing import TwoPartClose, Unwinding
 from etcd_aio.errors import AttemptFailure, MalformedReplyError
 from etcd_aio.methods import STATUS
 from etcd_aio.pb import StatusRequest

@@ -17,7 +17,7 @@ from collections.abc import Callable
 from math import inf
 from typing import Final
 
-from etcd_aio.backoff import Backoff, jittered
+from etcd_aio.base.backoff import Backoff, jittered
 
 PATIENCE: Final = 2.5
 """Seconds for which nothing is served before the first dial: longer than etcd's elections, which take one or two."""

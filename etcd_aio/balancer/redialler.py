@@ -8,11 +8,11 @@ there are never more than two connections to an endpoint, besides those that dra
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from etcd_aio.aio import start_background_task
 from etcd_aio.balancer.probe import probe_cluster_id
 from etcd_aio.balancer.redial_schedule import RedialSchedule
 from etcd_aio.balancer.sub_connection import SubConnection
-from etcd_aio.closing import TwoPartClose, Unwinding
+from etcd_aio.base.aio import start_background_task
+from etcd_aio.base.closing import TwoPartClose, Unwinding
 from etcd_aio.transport import Connection
 
 if TYPE_CHECKING:

@@ -7,7 +7,14 @@ from typing import ClassVar, Final, Self, TypeVar
 from weakref import WeakSet
 
 from etcd_aio import KeyRange, Store
-from etcd_aio.aio import start_background_task
+from etcd_aio.arguments import finite_seconds, flag, whole_number
+from etcd_aio.base.aio import start_background_task
+from etcd_aio.base.call_options import UNSET, Timeout
+from etcd_aio.base.closing import TwoPartClose, Unwinding
+from etcd_aio.base.deadline import NEVER, deadline_after, time_left
+from etcd_aio.base.not_awaitable import NotAwaitable
+from etcd_aio.base.reprs import when_constructed
+from etcd_aio.base.suspension import now
 from etcd_aio.cache.changes import CacheBatches, CacheChanges, Follower, KeySetChanges
 from etcd_aio.cache.decoder import Decoder
 from etcd_aio.cache.freshness import Freshness
@@ -16,14 +23,8 @@ from etcd_aio.cache.replicator import Replicator
 from etcd_aio.cache.results import CacheStatistics
 from etcd_aio.cache.state import CacheState, Replica, Transition
 from etcd_aio.cache.steps import Step
-from etcd_aio.call_options import UNSET, Timeout
-from etcd_aio.closing import TwoPartClose, Unwinding
-from etcd_aio.deadline import NEVER, deadline_after, time_left
 from etcd_aio.errors import CacheError, CacheTimeoutError, ClientUsageError, InvalidRequestError, WrongLoopError
-from etcd_aio.not_awaitable import NotAwaitable
-from etcd_aio.reprs import when_constructed
-from etcd_aio.suspension import now
-from etcd_aio.types import KeyLike, finite_seconds, flag, whole_number
+from etcd_aio.types import KeyLike
 
 T = TypeVar("T")
 

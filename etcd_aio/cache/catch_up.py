@@ -9,10 +9,10 @@ from collections.abc import Awaitable, Callable
 from typing import Any, Final
 
 from etcd_aio import EtcdError, KeyRange, Store
-from etcd_aio.aio import start_background_task, wait_until, wake
+from etcd_aio.base.aio import start_background_task, wait_until, wake
+from etcd_aio.base.closing import Unwinding
 from etcd_aio.cache.state import Replica
 from etcd_aio.cache.waiting import RevisionWaiters
-from etcd_aio.closing import Unwinding
 from etcd_aio.errors import PermissionDeniedError
 from etcd_aio.types import range_arguments
 

@@ -11,13 +11,13 @@ from contextlib import suppress
 from typing import Any, Final
 
 from etcd_aio import EtcdError, KeyRange, Store
+from etcd_aio.base.closing import Unwinding
+from etcd_aio.base.deadline import NEVER, time_left
 from etcd_aio.cache.catch_up import CatchUp
 from etcd_aio.cache.probe import SharedProbe
 from etcd_aio.cache.replicator import Replicator
 from etcd_aio.cache.state import Replica
 from etcd_aio.cache.waiting import RevisionWaiters
-from etcd_aio.closing import Unwinding
-from etcd_aio.deadline import NEVER, time_left
 from etcd_aio.errors import CacheTimeoutError, PermissionDeniedError
 from etcd_aio.types import shown_keys
 

@@ -5,10 +5,11 @@ from operator import itemgetter
 from typing import Any, Final, Generic, TypeVar, overload
 
 from etcd_aio import KeyRange, KeyValue
+from etcd_aio.arguments import encode_key
 from etcd_aio.cache.state import CacheState, Replica
 from etcd_aio.cache.waiting import raised_again
 from etcd_aio.errors import CacheRangeError, ClientUsageError
-from etcd_aio.types import KeyLike, encode_key, shown_key, shown_keys
+from etcd_aio.types import KeyLike, shown_key, shown_keys
 
 T = TypeVar("T")
 D = TypeVar("D")

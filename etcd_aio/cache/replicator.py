@@ -19,13 +19,13 @@ from itertools import count
 from typing import Final, Generic, TypeVar
 
 from etcd_aio import EtcdError, Event, KeyRange, KeyValue, Store, Watcher, op
-from etcd_aio.backoff import Backoff
+from etcd_aio.base.backoff import Backoff
+from etcd_aio.base.call_options import UNSET, Timeout
+from etcd_aio.base.logs import log_for
 from etcd_aio.cache.decoder import Decoder
 from etcd_aio.cache.state import CacheState, Replica, Transition, whole_revisions
 from etcd_aio.cache.steps import PART, Step, StoreReplaced, let_go
-from etcd_aio.call_options import UNSET, Timeout
 from etcd_aio.errors import CompactedError, FutureRevisionError, NoAvailableEndpointsError, StoreRolledBackError
-from etcd_aio.logs import log_for
 from etcd_aio.types import range_arguments, shown_keys
 
 T = TypeVar("T")

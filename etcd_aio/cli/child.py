@@ -14,7 +14,8 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from typing import Final, Protocol
 
-from etcd_aio.aio import start_task
+from etcd_aio.base.aio import start_task
+from etcd_aio.base.suspension import now
 from etcd_aio.cli.job_control import (
     Foreground,
     Reaction,
@@ -26,7 +27,6 @@ from etcd_aio.cli.job_control import (
 from etcd_aio.cli.outcome import ExitCode, Failure
 from etcd_aio.cli.signals import UNHEEDED, handled
 from etcd_aio.errors import EtcdError
-from etcd_aio.suspension import now
 
 _ENDING: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)
 _PASSED_ON: Final = (*_ENDING, *UNHEEDED, signal.SIGTSTP, signal.SIGWINCH)

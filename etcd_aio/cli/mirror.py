@@ -4,13 +4,13 @@ import asyncio
 from typing import Any, Final
 
 from etcd_aio import Client, EtcdError, Key, op
-from etcd_aio.aio import start_task
+from etcd_aio.base.aio import start_task
 from etcd_aio.cli.arguments import only_word, raw
 from etcd_aio.cli.connection import Connection, terminal_prompt
 from etcd_aio.cli.grammar import Switch, value, verb
 from etcd_aio.cli.outcome import bad_arguments
 from etcd_aio.cli.session import Session
-from etcd_aio.layers import Checkpoint, Mirror, MirrorStatistics
+from etcd_aio.mirror import Checkpoint, Mirror, MirrorStatistics
 
 _LOOK_EVERY: Final = 1.0  # seconds
 _COUNT_EVERY: Final = 30.0  # seconds, as etcdctl

@@ -13,9 +13,13 @@ from contextlib import suppress
 from types import TracebackType
 from typing import TYPE_CHECKING, ClassVar, Final, NoReturn, Self, TypeVar, get_args
 
-from etcd_aio.aio import start_task
-from etcd_aio.backoff import Backoff
-from etcd_aio.call_options import UNSET, Timeout
+from etcd_aio.arguments import encode_key, flag, lease_id, whole_number
+from etcd_aio.base.aio import start_task
+from etcd_aio.base.backoff import Backoff
+from etcd_aio.base.call_options import UNSET, Timeout
+from etcd_aio.base.logs import log_for
+from etcd_aio.base.not_awaitable import NotAwaitable
+from etcd_aio.base.reprs import when_constructed
 from etcd_aio.concurrency.held import OnLost, Subject, check_timeout, checked_margin
 from etcd_aio.concurrency.leaders import Candidates, Leader
 from etcd_aio.concurrency.leadership import Candidacy, Leadership
@@ -29,11 +33,8 @@ from etcd_aio.errors import (
     InvalidRequestError,
     LeadershipLostError,
 )
-from etcd_aio.logs import log_for
-from etcd_aio.not_awaitable import NotAwaitable
-from etcd_aio.reprs import when_constructed
 from etcd_aio.store import Store
-from etcd_aio.types import KeyLike, LeaseLike, ValueLike, encode_key, flag, lease_id, shown_key, whole_number
+from etcd_aio.types import KeyLike, LeaseLike, ValueLike, shown_key
 
 if TYPE_CHECKING:
     from etcd_aio import Watcher

@@ -12,10 +12,10 @@ ends the call. Exactly-once writes repeat all writes, and their answers are true
 from typing import Generic
 
 from etcd_aio import DeleteResult, Op, PutResult, Txn, TxnResult, Writer, op
-from etcd_aio.call_options import UNSET, RetryMode, Timeout
+from etcd_aio.base.call_options import UNSET, RetryMode, Timeout
+from etcd_aio.base.key_space import key_space_of
 from etcd_aio.concurrency.held import E, Held
 from etcd_aio.errors import NotHeldError, OutcomeUnknownError, ResultLostError, TooManyOpsError
-from etcd_aio.key_space import key_space_of
 from etcd_aio.store import Store, writer_for
 from etcd_aio.types import KeyLike, LeaseLike, ValueLike, delete_within, put_within, txn_within
 

@@ -19,10 +19,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Generic, Literal, TypeAlias, TypeVar
 
 from etcd_aio import Compare, Event, Key, KeyValue
-from etcd_aio.aio import Latch, TaskCanceller, start_background_task
-from etcd_aio.backoff import Backoff
+from etcd_aio.base.aio import Latch, TaskCanceller, start_background_task
+from etcd_aio.base.backoff import Backoff
+from etcd_aio.base.deadline import deadline_after
 from etcd_aio.concurrency.loans import BACKOFF, Loan
-from etcd_aio.deadline import deadline_after
 from etcd_aio.errors import EtcdError, InvalidRequestError, LeaseExpiredError, LeaseLostError, PermissionDeniedError
 from etcd_aio.store import Store
 

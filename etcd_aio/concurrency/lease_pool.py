@@ -20,7 +20,7 @@ from contextlib import suppress
 from math import inf
 from typing import Final, Protocol, TypeVar
 
-from etcd_aio.aio import start_background_task, start_timer, start_timer_at, wake
+from etcd_aio.base.aio import start_background_task, start_timer, start_timer_at, wake
 from etcd_aio.concurrency.loans import BACKOFF, Loan
 from etcd_aio.concurrency.pooled_lease import PooledLease
 from etcd_aio.errors import (

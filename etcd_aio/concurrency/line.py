@@ -24,6 +24,7 @@ from typing import Final, Generic, TypeVar
 from anyio import CancelScope
 
 from etcd_aio import Key, KeyValue, RangeResult, op
+from etcd_aio.base.logs import log_for
 from etcd_aio.concurrency.held import Held, Subject, later_event
 from etcd_aio.concurrency.interruption import Interruption
 from etcd_aio.concurrency.loans import BACKOFF, LeaseSource, Loan
@@ -36,7 +37,6 @@ from etcd_aio.errors import (
     NotHeldError,
     StoreRolledBackError,
 )
-from etcd_aio.logs import log_for
 from etcd_aio.store import Store
 
 E = TypeVar("E", bound=EtcdError)

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Callable, Coroutine
 from typing import Final, Protocol, TypeAlias, TypeVar
 
-from etcd_aio.backoff import Backoff
+from etcd_aio.base.backoff import Backoff
 from etcd_aio.errors import EtcdError, LeaseLostError
 
 T = TypeVar("T")

@@ -14,6 +14,10 @@ from types import TracebackType
 from typing import ClassVar, Final, Self, TypeAlias, get_args
 
 from etcd_aio import Compare, Key, Writer
+from etcd_aio.arguments import encode_key, flag, to_bytes, whole_number
+from etcd_aio.base.logs import log_for
+from etcd_aio.base.not_awaitable import NotAwaitable
+from etcd_aio.base.reprs import when_constructed
 from etcd_aio.concurrency.fenced import FencedWriter
 from etcd_aio.concurrency.held import Held, OnLost, Subject, check_timeout, checked_margin
 from etcd_aio.concurrency.line import Line
@@ -27,11 +31,8 @@ from etcd_aio.errors import (
     LockTimeoutError,
     NotHeldError,
 )
-from etcd_aio.logs import log_for
-from etcd_aio.not_awaitable import NotAwaitable
-from etcd_aio.reprs import when_constructed
 from etcd_aio.store import Store
-from etcd_aio.types import KeyLike, ValueLike, encode_key, flag, shown_key, to_bytes, whole_number
+from etcd_aio.types import KeyLike, ValueLike, shown_key
 
 logger: Final = logging.getLogger("etcd_aio.locks")
 

@@ -8,10 +8,10 @@ from math import inf
 from typing import Final, Protocol, TypeVar
 
 from etcd_aio import Lease
-from etcd_aio.aio import resolve, start_background_task
+from etcd_aio.base.aio import resolve, start_background_task
+from etcd_aio.base.logs import log_for
 from etcd_aio.concurrency.loans import BACKOFF, OnDoubt, OnLoss
 from etcd_aio.errors import ClientClosedError, EtcdError, LeaseLostError, LeaseNotFoundError
-from etcd_aio.logs import log_for
 from etcd_aio.store import Store
 
 T = TypeVar("T")

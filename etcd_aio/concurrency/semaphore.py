@@ -5,6 +5,7 @@ import random
 from typing import ClassVar
 
 from etcd_aio import Key, KeyValue, RangeResult, SortBy, SortOrder, op
+from etcd_aio.arguments import whole_number
 from etcd_aio.concurrency.held import OnLost, Subject, later_event
 from etcd_aio.concurrency.line import Line
 from etcd_aio.concurrency.loans import BACKOFF, LeaseSource
@@ -13,7 +14,7 @@ from etcd_aio.concurrency.permits import Request, Verdict, is_free, is_marked, j
 from etcd_aio.concurrency.place import ENTRY_LIMIT, LineKeys, Listed, Place, State, Step
 from etcd_aio.errors import ClientUsageError, EtcdError, InvalidRequestError, LockLostError
 from etcd_aio.store import Store
-from etcd_aio.types import KeyLike, whole_number
+from etcd_aio.types import KeyLike
 
 
 class PermitLine(Line[LockLostError]):

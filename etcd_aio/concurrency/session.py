@@ -21,8 +21,11 @@ from types import TracebackType
 from typing import ClassVar, Final, Self, TypeVar
 
 from etcd_aio import Key, Lease, op
-from etcd_aio.aio import start_background_task, start_timer, wake
-from etcd_aio.backoff import Backoff
+from etcd_aio.base.aio import start_background_task, start_timer, wake
+from etcd_aio.base.backoff import Backoff
+from etcd_aio.base.logs import log_for
+from etcd_aio.base.not_awaitable import NotAwaitable
+from etcd_aio.base.reprs import when_constructed
 from etcd_aio.concurrency.election import Election
 from etcd_aio.concurrency.held import OnLost
 from etcd_aio.concurrency.lease_pool import LeasePool
@@ -31,9 +34,6 @@ from etcd_aio.concurrency.lock import Lock
 from etcd_aio.concurrency.rwlock import RWLock
 from etcd_aio.concurrency.semaphore import Semaphore
 from etcd_aio.errors import ClientUsageError, EtcdError, LeaseLostError
-from etcd_aio.logs import log_for
-from etcd_aio.not_awaitable import NotAwaitable
-from etcd_aio.reprs import when_constructed
 from etcd_aio.store import Store
 from etcd_aio.types import KeyLike, ValueLike, shown_key
 

@@ -15,10 +15,10 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Final
 
+from etcd_aio.base.logs import Log, log_of
+from etcd_aio.base.threads import in_thread
 from etcd_aio.config.tls import TLS, is_pem
 from etcd_aio.errors import ConfigError
-from etcd_aio.logs import Log, log_of
-from etcd_aio.threads import in_thread
 
 logger = logging.getLogger("etcd_aio.tls")
 

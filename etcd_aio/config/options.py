@@ -9,16 +9,17 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, TypedDict, get_args, get_type_hints
 
+from etcd_aio.arguments import is_encodable
 from etcd_aio.balancer import POLICIES, Choice, PolicyName
-from etcd_aio.call_options import RetryMode
+from etcd_aio.base.call_options import RetryMode
+from etcd_aio.base.deadline import deadline_after
 from etcd_aio.config.text import Value, read_flag, read_seconds, read_seconds_or_none, read_size, read_word
 from etcd_aio.config.tls import TLS
-from etcd_aio.deadline import deadline_after
 from etcd_aio.error_handler import RetryPolicy, TokenFunction
 from etcd_aio.errors import ConfigError, InvalidRequestError
 from etcd_aio.observing import Observer
 from etcd_aio.transport import ENGINES, EngineFactory, EngineName
-from etcd_aio.types import KeyLike, is_encodable
+from etcd_aio.types import KeyLike
 
 _MIN_KEEPALIVE_TIME: Final = 5.0  # seconds; etcd answers more frequent pings with GOAWAY
 _MAX_MESSAGE: Final = 2**31 - 1  # bytes; the largest message that gRPC implementations accept

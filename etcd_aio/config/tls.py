@@ -6,8 +6,8 @@ import warnings
 from collections.abc import Callable
 from typing import Final, NoReturn, Self, TypeAlias
 
+from etcd_aio.base.reprs import when_constructed
 from etcd_aio.errors import ConfigError
-from etcd_aio.reprs import when_constructed
 
 PathText: TypeAlias = str | os.PathLike[str]
 Password: TypeAlias = str | bytes | Callable[[], str | bytes]

@@ -14,11 +14,11 @@ import re
 from typing import Final, cast
 from urllib.parse import unquote_to_bytes
 
+from etcd_aio.arguments import split_host_port
 from etcd_aio.config.options import TEXT_OPTIONS, read_option
 from etcd_aio.config.settings import Settings, TLSFiles
 from etcd_aio.config.text import Value
 from etcd_aio.errors import ConfigError
-from etcd_aio.types import split_host_port
 
 _URL: Final = re.compile(r"(etcds?)(\+unix|\+srv)?://([^/?#]*)([^?#]*)(?:\?([^#]*))?", re.ASCII | re.IGNORECASE)
 _SCHEMES: Final = "etcd, etcds, etcd+unix, etcds+unix, etcd+srv or etcds+srv"

@@ -5,11 +5,11 @@ from contextlib import asynccontextmanager
 from typing import ClassVar, TypeAlias
 
 from etcd_aio import Client
+from etcd_aio.arguments import flag
 from etcd_aio.contrib.missing import missing
 from etcd_aio.contrib.source import ClientSource
 from etcd_aio.contrib.web.application import EtcdApplication, Ready
 from etcd_aio.contrib.web.readiness import Document
-from etcd_aio.types import flag
 
 try:
     from litestar import Litestar, Response, get

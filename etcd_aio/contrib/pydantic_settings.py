@@ -15,13 +15,13 @@ that change while the program runs, see `etcd_aio.contrib.config.LiveConfig`.
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from etcd_aio.base.reprs import when_constructed
 from etcd_aio.contrib.config.document import UnusableKeyError, nested
 from etcd_aio.contrib.config.models import InvalidSettingsError
 from etcd_aio.contrib.config.snapshot import Snapshot as Snapshot
 from etcd_aio.contrib.config.snapshot import load_snapshot as load_snapshot
 from etcd_aio.contrib.config.snapshot import load_snapshot_blocking as load_snapshot_blocking
 from etcd_aio.contrib.missing import missing
-from etcd_aio.reprs import when_constructed
 
 try:
     from pydantic_settings import BaseSettings, PydanticBaseSettingsSource

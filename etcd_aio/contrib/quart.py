@@ -3,10 +3,10 @@
 from typing import TYPE_CHECKING, ClassVar, Final, cast
 
 from etcd_aio import Client
+from etcd_aio.arguments import flag
 from etcd_aio.contrib.missing import missing
 from etcd_aio.contrib.source import ClientSource
 from etcd_aio.contrib.web.application import EtcdApplication, Ready
-from etcd_aio.types import flag
 
 try:
     from quart import Quart, Response, current_app, jsonify

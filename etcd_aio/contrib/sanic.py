@@ -2,10 +2,10 @@
 
 from typing import TYPE_CHECKING, ClassVar, TypeAlias
 
+from etcd_aio.arguments import flag
 from etcd_aio.contrib.missing import missing
 from etcd_aio.contrib.source import ClientSource
 from etcd_aio.contrib.web.application import EtcdApplication, Ready
-from etcd_aio.types import flag
 
 try:
     from sanic import HTTPResponse, Request, Sanic, json

@@ -17,7 +17,6 @@ from dataclasses import dataclass, field
 from typing import Final, Generic, NoReturn
 
 from etcd_aio import codec
-from etcd_aio.backoff import Backoff
 from etcd_aio.balancer import (
     Balancer,
     ClusterIdentity,
@@ -26,7 +25,9 @@ from etcd_aio.balancer import (
     SubConnection,
     refused_health,
 )
-from etcd_aio.deadline import NEVER
+from etcd_aio.base.backoff import Backoff
+from etcd_aio.base.deadline import NEVER
+from etcd_aio.base.logs import log_of
 from etcd_aio.error_handler.credentials import Credentials
 from etcd_aio.error_handler.description import explain
 from etcd_aio.error_handler.failover import next_avoided, seconds_before_next
@@ -55,7 +56,6 @@ from etcd_aio.errors import (
     UnknownEndpointError,
     with_history,
 )
-from etcd_aio.logs import log_of
 from etcd_aio.methods import Method, Reply, Request
 from etcd_aio.observing import ObservedCall
 from etcd_aio.transport import RequestMetadata, token_of, with_headers

@@ -3,8 +3,8 @@
 from collections.abc import Awaitable, Callable
 from typing import NoReturn, Self, TypeAlias
 
+from etcd_aio.arguments import is_encodable
 from etcd_aio.errors import ConfigError
-from etcd_aio.types import is_encodable
 
 TokenFunction: TypeAlias = Callable[[], Awaitable[str]]
 """Returns a token whenever one is needed; the empty text means that none is needed."""

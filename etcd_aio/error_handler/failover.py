@@ -12,8 +12,8 @@ asked for a pause.
 from collections.abc import Callable
 from typing import Final
 
-from etcd_aio.backoff import Backoff
 from etcd_aio.balancer import Balancer, ConnectivityState, SingleEndpointView, SubConnection
+from etcd_aio.base.backoff import Backoff
 from etcd_aio.error_handler.retry_verdicts import Verdict
 from etcd_aio.errors import ConnectError, EtcdError, NoAvailableEndpointsError
 

@@ -12,7 +12,7 @@ import asyncio
 from collections.abc import Callable, Coroutine
 from typing import Any, Final, TypeAlias, TypeVar
 
-from etcd_aio.aio import start_task
+from etcd_aio.base.aio import start_task
 from etcd_aio.errors import EtcdError
 
 _T = TypeVar("_T")

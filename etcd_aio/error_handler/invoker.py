@@ -7,9 +7,9 @@ from typing import Final, get_args
 
 from etcd_aio import codec
 from etcd_aio.balancer import Balancer, ClusterIdentity, Endpoint, StoreDoubts
-from etcd_aio.call_options import UNSET, RetryMode, Timeout
-from etcd_aio.closing import TwoPartClose, Unwinding, close_all
-from etcd_aio.deadline import deadline_after, time_left
+from etcd_aio.base.call_options import UNSET, RetryMode, Timeout
+from etcd_aio.base.closing import TwoPartClose, Unwinding, close_all
+from etcd_aio.base.deadline import deadline_after, time_left
 from etcd_aio.error_handler.call_with_retries import Call, CallContext
 from etcd_aio.error_handler.credentials import Credentials, StaticToken
 from etcd_aio.error_handler.description import explain

@@ -8,7 +8,7 @@ import os
 from collections.abc import Callable
 from typing import Final
 
-from etcd_aio.aio import Waiters
+from etcd_aio.base.aio import Waiters
 from etcd_aio.errors import ClientClosedError, ClientUsageError, ForkedError, WrongLoopError
 
 

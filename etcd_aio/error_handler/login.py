@@ -8,7 +8,7 @@ import copy
 from typing import Final
 
 from etcd_aio import codec
-from etcd_aio.backoff import Backoff
+from etcd_aio.base.backoff import Backoff
 from etcd_aio.error_handler.call_with_retries import Call, CallContext
 from etcd_aio.error_handler.credentials import Credentials, Password, TokenSource, is_token
 from etcd_aio.errors import AuthNotEnabledError, ClientClosedError, EtcdError, TokenUnavailableError

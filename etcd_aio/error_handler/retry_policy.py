@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Final
 
-from etcd_aio.backoff import Backoff
+from etcd_aio.base.backoff import Backoff
 from etcd_aio.errors import ConfigError
 
 _MAX_TOKENS: Final = 1000.0  # gRPC A6's upper bound for maxTokens

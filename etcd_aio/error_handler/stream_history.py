@@ -5,10 +5,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
-from etcd_aio.deadline import NEVER
+from etcd_aio.base.deadline import NEVER
+from etcd_aio.base.logs import log_of
 from etcd_aio.error_handler.outcome import StreamEnd
 from etcd_aio.errors import EtcdError, RetryHint
-from etcd_aio.logs import log_of
 from etcd_aio.observing import StreamChange, StreamEvent
 
 logger: Final = logging.getLogger("etcd_aio.streams")

@@ -5,7 +5,7 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from etcd_aio.balancer import Balancer, Metadata, SubConnection
-from etcd_aio.deadline import NEVER
+from etcd_aio.base.deadline import NEVER
 from etcd_aio.error_handler.call_with_retries import CallContext
 from etcd_aio.error_handler.failover import StreamFailures
 from etcd_aio.error_handler.outcome import StreamEnd

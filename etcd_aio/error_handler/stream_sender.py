@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterable
 from typing import Final, Generic
 
 from etcd_aio import codec
-from etcd_aio.aio import start_task, wake
 from etcd_aio.balancer import Stream
+from etcd_aio.base.aio import start_task, wake
 from etcd_aio.errors import AttemptFailure
 from etcd_aio.methods import Request
 

@@ -20,10 +20,11 @@ from functools import partial
 from typing import Any, Final, Generic, ParamSpec, TypeAlias, TypeVar
 
 from etcd_aio import codec
-from etcd_aio.aio import start_background_task
 from etcd_aio.balancer import Balancer, Collector, Stream, SubConnection
-from etcd_aio.closing import TwoPartClose, Unwinding
-from etcd_aio.deadline import NEVER
+from etcd_aio.base.aio import start_background_task
+from etcd_aio.base.closing import TwoPartClose, Unwinding
+from etcd_aio.base.deadline import NEVER
+from etcd_aio.base.reprs import when_constructed
 from etcd_aio.error_handler.call_with_retries import CallContext
 from etcd_aio.error_handler.outcome import StreamEnd, unexpected_error
 from etcd_aio.error_handler.reply import LARGE, MakeDecoder, check_cluster, decoder_of, finish_in_steps
@@ -47,7 +48,6 @@ from etcd_aio.errors import (
 )
 from etcd_aio.methods import Method, Reply, Request
 from etcd_aio.observing import StreamChange
-from etcd_aio.reprs import when_constructed
 
 _T = TypeVar("_T")
 _P = ParamSpec("_P")

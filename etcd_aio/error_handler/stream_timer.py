@@ -9,8 +9,8 @@ import asyncio
 from collections.abc import Callable
 from typing import Final
 
-from etcd_aio.aio import start_timer_at
-from etcd_aio.deadline import NEVER
+from etcd_aio.base.aio import start_timer_at
+from etcd_aio.base.deadline import NEVER
 
 _TURNS: Final = 8  # of the loop, from the socket through either engine to the stream's handler
 _ROUNDS: Final = 50  # of so many turns at most, so that a flood of replies cannot put off the timer for ever

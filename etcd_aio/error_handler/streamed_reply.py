@@ -20,7 +20,7 @@ from weakref import ref
 
 from etcd_aio import codec
 from etcd_aio.balancer import Collector, Metadata, SubConnection, SubConnectionStream
-from etcd_aio.deadline import NEVER
+from etcd_aio.base.deadline import NEVER
 from etcd_aio.error_handler.call_with_retries import Call
 from etcd_aio.error_handler.outcome import attempt_of
 from etcd_aio.error_handler.reply import LARGE, decoder_of

@@ -12,9 +12,10 @@ import copy
 import logging
 from collections.abc import Awaitable, Callable
 
-from etcd_aio.aio import start_background_task
-from etcd_aio.closing import TwoPartClose, Unwinding
-from etcd_aio.deadline import NEVER
+from etcd_aio.base.aio import start_background_task
+from etcd_aio.base.closing import TwoPartClose, Unwinding
+from etcd_aio.base.deadline import NEVER
+from etcd_aio.base.logs import log_of
 from etcd_aio.error_handler.outcome import unexpected_error
 from etcd_aio.error_handler.token_state import TokenState, auth_revision, is_spent
 from etcd_aio.errors import (
@@ -28,7 +29,6 @@ from etcd_aio.errors import (
     TokenUnavailableError,
     UserEmptyError,
 )
-from etcd_aio.logs import log_of
 from etcd_aio.observing import LoginEnded
 from etcd_aio.transport import RequestMetadata
 

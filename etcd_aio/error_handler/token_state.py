@@ -35,7 +35,7 @@ from enum import Enum
 from math import inf
 from typing import Final
 
-from etcd_aio.backoff import Backoff, jittered
+from etcd_aio.base.backoff import Backoff, jittered
 from etcd_aio.errors import AuthOldRevisionError, EtcdError, UserEmptyError
 
 REMEMBERED: Final = 1.0

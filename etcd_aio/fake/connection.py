@@ -3,7 +3,7 @@
 import asyncio
 from typing import Final
 
-from etcd_aio.closing import Unwinding
+from etcd_aio.base.closing import Unwinding
 from etcd_aio.errors import AttemptFailure, ConnectionLostError, Delivery, LocalReason, StatusCode
 from etcd_aio.fake.link import Link
 from etcd_aio.fake.pieces import PIECE, pieces_of

@@ -10,6 +10,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Final, Self, Unpack
 from weakref import WeakSet
 
+from etcd_aio.base.not_awaitable import AsyncBlock
 from etcd_aio.errors import ConfigError, MalformedReplyError, StatusCode
 from etcd_aio.fake.clock import Clock, in_loop
 from etcd_aio.fake.cluster import CLIENT_PORT, Cluster, FakeBackup, Node
@@ -24,7 +25,6 @@ from etcd_aio.fake.outcomes import Outcome, Pending
 from etcd_aio.fake.refusals import Refusal
 from etcd_aio.fake.releases import NEWEST, release_of
 from etcd_aio.fake.sessions import Session
-from etcd_aio.not_awaitable import AsyncBlock
 from etcd_aio.transport import Engine, Metadata, TransportOptions
 from etcd_aio.types import KeyLike, KeyValue
 

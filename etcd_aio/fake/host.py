@@ -9,7 +9,7 @@ from collections.abc import Callable
 from random import Random
 from typing import Protocol
 
-from etcd_aio.aio import wake
+from etcd_aio.base.aio import wake
 from etcd_aio.fake.cluster import Node
 
 

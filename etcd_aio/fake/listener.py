@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, TypeAlias
 
-from etcd_aio.aio import start_background_task
+from etcd_aio.base.aio import start_background_task
 from etcd_aio.errors import ConfigError
 from etcd_aio.fake.host import Host
 from etcd_aio.fake.served_connection import ServedConnection

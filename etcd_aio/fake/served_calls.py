@@ -11,7 +11,7 @@ from h2.errors import ErrorCodes
 from h2.exceptions import ProtocolError
 
 from etcd_aio import methods
-from etcd_aio.aio import start_background_task
+from etcd_aio.base.aio import start_background_task
 from etcd_aio.errors import AttemptFailure, Delivery, StatusCode
 from etcd_aio.fake.carrier import Carrier
 from etcd_aio.fake.refusals import Refusal

@@ -10,7 +10,7 @@ from grpclib.protocol import H2Protocol
 from h2.config import H2Configuration
 from h2.settings import SettingCodes
 
-from etcd_aio.aio import wake
+from etcd_aio.base.aio import wake
 from etcd_aio.fake.documents import Document
 from etcd_aio.fake.host import Host
 from etcd_aio.fake.link import Link

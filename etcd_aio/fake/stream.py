@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Callable
 
-from etcd_aio.aio import wake
+from etcd_aio.base.aio import wake
 from etcd_aio.errors import AttemptFailure, Delivery, StatusCode
 from etcd_aio.fake.carrier import Carrier
 from etcd_aio.fake.pieces import PIECE, pieces_of

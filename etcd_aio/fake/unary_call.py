@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Callable
 from functools import partial
 
-from etcd_aio.aio import resolve
+from etcd_aio.base.aio import resolve
 from etcd_aio.errors import AttemptFailure, Delivery
 from etcd_aio.fake.carrier import Carrier
 from etcd_aio.fake.outcomes import NEVER, Outcome, Pending

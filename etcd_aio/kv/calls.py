@@ -7,7 +7,8 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Literal, TypeVar, overload
 
 from etcd_aio import methods
-from etcd_aio.call_options import UNSET, RetryMode, Timeout
+from etcd_aio.arguments import flag, whole_number
+from etcd_aio.base.call_options import UNSET, RetryMode, Timeout
 from etcd_aio.errors import InvalidRequestError
 from etcd_aio.kv import op
 from etcd_aio.kv.compare import Key
@@ -30,8 +31,6 @@ from etcd_aio.types import (
     SortOrder,
     SortOrderLike,
     ValueLike,
-    flag,
-    whole_number,
 )
 
 if TYPE_CHECKING:

@@ -14,9 +14,10 @@ from enum import Enum
 from typing import TYPE_CHECKING, Final, Generic, NoReturn, TypeVar
 
 from etcd_aio import pb
+from etcd_aio.arguments import MIN_INT64, lease_id, to_bytes, whole_number
+from etcd_aio.base.reprs import when_constructed
 from etcd_aio.codec import writers
-from etcd_aio.reprs import when_constructed
-from etcd_aio.types import MIN_INT64, KeyLike, KeyRange, LeaseLike, ValueLike, lease_id, to_bytes, whole_number
+from etcd_aio.types import KeyLike, KeyRange, LeaseLike, ValueLike
 
 
 class CompareTarget(Enum):

@@ -7,6 +7,7 @@ the error class that etcd would answer with where there is one.
 from collections.abc import Iterable
 from typing import Any, Final, Literal, overload
 
+from etcd_aio.arguments import encode_key, flag, parse_word, whole_number
 from etcd_aio.errors import InvalidRequestError
 from etcd_aio.kv.compare import Compare
 from etcd_aio.kv.operations import (
@@ -29,11 +30,7 @@ from etcd_aio.types import (
     SortOrder,
     SortOrderLike,
     ValueLike,
-    encode_key,
-    flag,
     mutable_twin,
-    parse_word,
-    whole_number,
 )
 
 # Filling a twin takes a third of the time of the frozen class's own constructor.

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar, Final, TypeAlias, TypeVar
 
 from etcd_aio import methods, pb
+from etcd_aio.arguments import encode_key, flag, lease_id, to_bytes, whole_number
 from etcd_aio.codec import MAX_DEPTH, writers
 from etcd_aio.errors import InvalidRequestError, LeaseProvidedError, MalformedReplyError, ValueProvidedError
 from etcd_aio.kv.compare import Compare
@@ -29,14 +30,9 @@ from etcd_aio.types import (
     SortOrder,
     TxnResult,
     ValueLike,
-    encode_key,
-    flag,
-    lease_id,
     mutable_twin,
     shown_key,
     shown_lease,
-    to_bytes,
-    whole_number,
 )
 
 _T = TypeVar("_T")

@@ -12,8 +12,9 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final, Protocol, Self
 
 from etcd_aio import methods
-from etcd_aio.call_options import RetryMode, Timeout
-from etcd_aio.deadline import time_left
+from etcd_aio.base.call_options import RetryMode, Timeout
+from etcd_aio.base.deadline import time_left
+from etcd_aio.base.reprs import when_constructed
 from etcd_aio.error_handler import StreamedReply
 from etcd_aio.errors import (
     ClientUsageError,
@@ -25,7 +26,6 @@ from etcd_aio.errors import (
     TooManyRequestsError,
 )
 from etcd_aio.kv.operations import RangeOp
-from etcd_aio.reprs import when_constructed
 from etcd_aio.types import Header, KeyRange, KeyValue, RangeResult, SortBy, SortOrder
 
 if TYPE_CHECKING:

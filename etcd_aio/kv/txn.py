@@ -4,11 +4,11 @@ import warnings
 from collections.abc import Awaitable
 from typing import TYPE_CHECKING, NoReturn, Protocol, Self
 
-from etcd_aio.call_options import UNSET, RetryMode, Timeout
+from etcd_aio.base.call_options import UNSET, RetryMode, Timeout
+from etcd_aio.base.reprs import when_constructed
 from etcd_aio.errors import ClientUsageError, InvalidRequestError
 from etcd_aio.kv.compare import Compare
 from etcd_aio.kv.operations import Op, TxnOp, checked_compares, checked_operations
-from etcd_aio.reprs import when_constructed
 from etcd_aio.types import TxnResult
 
 

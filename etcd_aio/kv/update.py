@@ -6,13 +6,14 @@ import random
 from collections.abc import Awaitable, Callable
 from typing import Protocol, TypeVar
 
-from etcd_aio.call_options import RetryMode, Timeout
-from etcd_aio.contention import Contention
-from etcd_aio.deadline import NEVER, time_left
+from etcd_aio.arguments import encode_key, lease_id
+from etcd_aio.base.call_options import RetryMode, Timeout
+from etcd_aio.base.contention import Contention
+from etcd_aio.base.deadline import NEVER, time_left
 from etcd_aio.errors import EtcdTimeoutError
 from etcd_aio.kv.compare import Key
 from etcd_aio.kv.operations import GetOp, PutOp, TxnOp, checked_put
-from etcd_aio.types import KeyLike, KeyValue, LeaseLike, Operation, ValueLike, encode_key, lease_id, shown_keys
+from etcd_aio.types import KeyLike, KeyValue, LeaseLike, Operation, ValueLike, shown_keys
 
 _R = TypeVar("_R")
 

@@ -3,21 +3,18 @@
 from typing import TYPE_CHECKING, Final
 
 from etcd_aio import methods, pb
-from etcd_aio.call_options import UNSET, RetryMode, Timeout
-from etcd_aio.deadline import time_left
+from etcd_aio.arguments import MIN_INT64, flag, lease_id, whole_number
+from etcd_aio.base.call_options import UNSET, RetryMode, Timeout
+from etcd_aio.base.deadline import time_left
 from etcd_aio.errors import InvalidRequestError, LeaseNotFoundError, LeaseTTLTooLargeError
 from etcd_aio.lease.keeper import LeaseKeeper
 from etcd_aio.types import (
-    MIN_INT64,
     LeaseGrantResult,
     LeaseKeepAliveResult,
     LeaseLike,
     LeaseListResult,
     LeaseRevokeResult,
     LeaseTimeToLiveResult,
-    flag,
-    lease_id,
-    whole_number,
 )
 
 if TYPE_CHECKING:

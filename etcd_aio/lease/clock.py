@@ -18,10 +18,10 @@ from collections.abc import Callable, Iterable
 from math import inf
 from typing import Final, Generic
 
+from etcd_aio.base.suspension import IS_KNOWN
 from etcd_aio.error_handler import StreamHandler
 from etcd_aio.errors import EtcdError
 from etcd_aio.methods import Reply, Request
-from etcd_aio.suspension import IS_KNOWN
 
 LOOK_EVERY: Final = 1.0 if IS_KNOWN else inf
 """Seconds between two readings of the lease clock while a lease is held."""

@@ -9,10 +9,12 @@ import os
 from collections.abc import Callable, Coroutine
 from typing import TYPE_CHECKING, Final, TypeAlias, TypeVar
 
-from etcd_aio.aio import resolve, start_background_task, start_task, start_timer_at, wait_until
-from etcd_aio.call_options import UNSET, RetryMode, Timeout
+from etcd_aio.base.aio import resolve, start_background_task, start_task, start_timer_at, wait_until
+from etcd_aio.base.call_options import UNSET, RetryMode, Timeout
+from etcd_aio.base.deadline import time_left
+from etcd_aio.base.logs import Log, log_of
+from etcd_aio.base.suspension import suspended_seconds
 from etcd_aio.codec import header_of
-from etcd_aio.deadline import time_left
 from etcd_aio.errors import (
     EtcdError,
     LeaseExistsError,
@@ -23,7 +25,6 @@ from etcd_aio.errors import (
 )
 from etcd_aio.lease.clock import LeaseClock, LeaseClockAdapter
 from etcd_aio.lease.keepalive_schedule import KeepAliveSchedule, LeaseState, ScheduledLease
-from etcd_aio.logs import Log, log_of
 from etcd_aio.methods import LEASE_GRANT, LEASE_KEEP_ALIVE, LEASE_TIME_TO_LIVE, RANGE
 from etcd_aio.observing import LeaseChange, LeaseEvent
 from etcd_aio.pb import (
@@ -33,7 +34,6 @@ from etcd_aio.pb import (
     LeaseTimeToLiveRequest,
     RangeRequest,
 )
-from etcd_aio.suspension import suspended_seconds
 from etcd_aio.types import Header, LeaseGrantResult, LeaseKeepAliveResult
 
 if TYPE_CHECKING:

@@ -10,14 +10,15 @@ from contextlib import suppress
 from types import TracebackType
 from typing import TYPE_CHECKING, ClassVar, Final, Literal, Self, TypeAlias, get_args
 
-from etcd_aio.aio import Latch, TaskCanceller
-from etcd_aio.call_options import UNSET, Timeout
-from etcd_aio.deadline import time_left
+from etcd_aio.arguments import flag
+from etcd_aio.base.aio import Latch, TaskCanceller
+from etcd_aio.base.call_options import UNSET, Timeout
+from etcd_aio.base.deadline import time_left
+from etcd_aio.base.not_awaitable import NotAwaitable
+from etcd_aio.base.reprs import when_constructed
 from etcd_aio.errors import ClientUsageError, EtcdError, InvalidRequestError, LeaseLostError, LeaseNotFoundError
 from etcd_aio.lease.calls import Leases, checked_id, checked_ttl
-from etcd_aio.not_awaitable import NotAwaitable
-from etcd_aio.reprs import when_constructed
-from etcd_aio.types import LeaseGrantResult, LeaseKeepAliveResult, LeaseRevokeResult, flag, shown_lease
+from etcd_aio.types import LeaseGrantResult, LeaseKeepAliveResult, LeaseRevokeResult, shown_lease
 
 if TYPE_CHECKING:
     from collections.abc import Callable

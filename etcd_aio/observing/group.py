@@ -11,8 +11,8 @@ from collections.abc import Callable, Iterable
 from math import inf
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
+from etcd_aio.base.logs import Log, log_of
 from etcd_aio.errors import Attempt, Delivery, EtcdError, StatusCode
-from etcd_aio.logs import Log, log_of
 from etcd_aio.observing.observer import CallObserver, Headers, Observer
 from etcd_aio.observing.records import (
     AttemptEnded,

@@ -6,9 +6,9 @@ from math import ceil
 from typing import Final
 
 from etcd_aio import InvalidRequestError, Store, op
+from etcd_aio.arguments import check_text
 from etcd_aio.once.guarded import IdKey, Write
 from etcd_aio.once.single_flight import SingleFlight, seconds_left
-from etcd_aio.types import check_text
 
 _LONGEST: Final = 24 * 3600.0  # seconds; for a call without a limit the window begins after so long at the latest
 

@@ -6,11 +6,13 @@ from types import TracebackType
 from typing import ClassVar, Final, Self
 
 from etcd_aio import DeleteResult, KeyRange, OutcomeUnknownError, PutResult, Store, Txn, TxnResult, op
-from etcd_aio.call_options import UNSET, RetryMode, Timeout
-from etcd_aio.deadline import deadline_after
+from etcd_aio.arguments import encode_key, whole_number
+from etcd_aio.base.call_options import UNSET, RetryMode, Timeout
+from etcd_aio.base.deadline import deadline_after
+from etcd_aio.base.key_space import KeySpace, key_space_of
+from etcd_aio.base.not_awaitable import NotAwaitable
+from etcd_aio.base.reprs import when_constructed
 from etcd_aio.errors import ClientUsageError
-from etcd_aio.key_space import KeySpace, key_space_of
-from etcd_aio.not_awaitable import NotAwaitable
 from etcd_aio.once.guarded import Answer, SingleWrite, Write, check_write, operations_of
 from etcd_aio.once.ids import Ids
 from etcd_aio.once.results import OnceStatistics, Outcome, WriteResult
@@ -18,17 +20,7 @@ from etcd_aio.once.settle import Settler
 from etcd_aio.once.slots import SlotPool
 from etcd_aio.once.write_verdicts import Branch
 from etcd_aio.once.writes import Request, Writes
-from etcd_aio.reprs import when_constructed
-from etcd_aio.types import (
-    KeyLike,
-    LeaseLike,
-    ValueLike,
-    delete_within,
-    encode_key,
-    put_within,
-    txn_within,
-    whole_number,
-)
+from etcd_aio.types import KeyLike, LeaseLike, ValueLike, delete_within, put_within, txn_within
 
 DEFAULT_SLOTS: Final = 64
 """Writes at a time: as many as one member can have under way before it gets slower."""

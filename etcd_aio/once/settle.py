@@ -6,10 +6,10 @@ import random
 from typing import Final, TypeAlias
 
 from etcd_aio import EtcdError, KeyValue, Store
-from etcd_aio.aio import ATTEMPT_SECONDS, start_background_task
-from etcd_aio.backoff import Backoff
+from etcd_aio.base.aio import ATTEMPT_SECONDS, start_background_task
+from etcd_aio.base.backoff import Backoff
+from etcd_aio.base.logs import log_for
 from etcd_aio.errors import ClientUsageError, CompactedError, StoreRolledBackError
-from etcd_aio.logs import log_for
 from etcd_aio.once.guarded import settle_slot
 from etcd_aio.once.slot import Slot, SlotState, Transition
 from etcd_aio.once.slots import SlotPool

@@ -5,8 +5,8 @@ from collections.abc import Callable, Coroutine
 from typing import Generic, TypeVar
 
 from etcd_aio import EtcdTimeoutError
-from etcd_aio.aio import start_background_task
-from etcd_aio.deadline import NEVER, time_left
+from etcd_aio.base.aio import start_background_task
+from etcd_aio.base.deadline import NEVER, time_left
 from etcd_aio.errors import ClientUsageError
 
 T = TypeVar("T")

@@ -7,7 +7,7 @@ from enum import Enum
 from typing import Final
 
 from etcd_aio import EtcdError, EtcdTimeoutError, KeyValue, Lease, Store
-from etcd_aio.aio import start_background_task, wait_until
+from etcd_aio.base.aio import start_background_task, wait_until
 from etcd_aio.errors import ClientUsageError, LeaseNotFoundError, PermissionDeniedError
 from etcd_aio.once.guarded import create_slot
 from etcd_aio.once.single_flight import SingleFlight, seconds_left

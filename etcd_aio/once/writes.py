@@ -20,8 +20,8 @@ from etcd_aio import (
     ResultLostError,
     Store,
 )
-from etcd_aio.call_options import RetryMode
-from etcd_aio.deadline import deadline_after
+from etcd_aio.base.call_options import RetryMode
+from etcd_aio.base.deadline import deadline_after
 from etcd_aio.errors import CompactedError, LeaseNotFoundError, with_history
 from etcd_aio.once.guarded import (
     Answer,

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Protocol
 
-from etcd_aio.call_options import UNSET, Timeout
+from etcd_aio.base.call_options import UNSET, Timeout
 from etcd_aio.store import Store
 from etcd_aio.types import KeyLike, OnCompaction, OnCompactionLike, WatchFilterLike
 from etcd_aio.watch import DEFAULT_MAX_PENDING, Watcher

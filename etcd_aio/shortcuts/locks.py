@@ -2,10 +2,11 @@
 
 from typing import TYPE_CHECKING
 
+from etcd_aio.arguments import whole_number
 from etcd_aio.kv import op
 from etcd_aio.lease import OnLost
 from etcd_aio.shortcuts.client_like import ClientLike
-from etcd_aio.types import KeyLike, ValueLike, whole_number
+from etcd_aio.types import KeyLike, ValueLike
 from etcd_aio.watch import wait_deleted
 
 if TYPE_CHECKING:

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Iterable
 from typing import TYPE_CHECKING, TypeVar
 
-from etcd_aio.call_options import UNSET, Timeout
+from etcd_aio.base.call_options import UNSET, Timeout
 from etcd_aio.shortcuts.client_like import ClientLike
 from etcd_aio.store import Writer
 from etcd_aio.types import KeyLike

@@ -2,12 +2,12 @@
 
 from typing import TYPE_CHECKING
 
-from etcd_aio.call_options import UNSET, Timeout
+from etcd_aio.base.call_options import UNSET, Timeout
 from etcd_aio.shortcuts.client_like import ClientLike
 from etcd_aio.types import KeyLike
 
 if TYPE_CHECKING:
-    from etcd_aio.layers import Endpoints, JSONValue, OnConflict, Registration
+    from etcd_aio.services import Endpoints, JSONValue, OnConflict, Registration
 
 
 class ServiceShortcuts:
@@ -48,7 +48,7 @@ class ServiceShortcuts:
         Raises:
             InvalidRequestError, TypeError: an argument is invalid.
         """
-        from etcd_aio.layers import Registration
+        from etcd_aio.services import Registration
 
         return Registration(
             self,
@@ -79,7 +79,7 @@ class ServiceShortcuts:
         Raises:
             InvalidRequestError, EmptyKeyError, TypeError: an argument is invalid.
         """
-        from etcd_aio.layers import Endpoints
+        from etcd_aio.services import Endpoints
 
         timeout = self._invoker.deadline(UNSET, 0.0)  # the client's default, in seconds
         made = Endpoints(self, target, keep_current=keep_current, timeout=timeout)

@@ -5,7 +5,7 @@ from collections.abc import Set as AbstractSet
 from typing import TYPE_CHECKING, Final, Protocol
 from weakref import WeakSet
 
-from etcd_aio.aio import start_background_task
+from etcd_aio.base.aio import start_background_task
 from etcd_aio.shortcuts.locks import LockShortcuts
 from etcd_aio.shortcuts.recipes import RecipeShortcuts
 from etcd_aio.shortcuts.services import ServiceShortcuts

@@ -2,8 +2,8 @@
 
 from typing import TYPE_CHECKING
 
-from etcd_aio.call_options import UNSET, Timeout
-from etcd_aio.key_space import KeySpace, key_space_of
+from etcd_aio.base.call_options import UNSET, Timeout
+from etcd_aio.base.key_space import KeySpace, key_space_of
 from etcd_aio.kv import KVCalls
 from etcd_aio.lease import Lease, OnLost
 from etcd_aio.shortcuts.client_like import Block, ClientLike

@@ -3,15 +3,16 @@
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeVar, overload
 
-from etcd_aio.call_options import UNSET
+from etcd_aio.base.call_options import UNSET
 from etcd_aio.shortcuts.client_like import ClientLike
 from etcd_aio.store import Writer
 from etcd_aio.types import KeyLike, KeyRange, KeyValue
 
 if TYPE_CHECKING:
     from etcd_aio.cache import Cache
-    from etcd_aio.layers import Kubernetes, Namespace, Ordered
     from etcd_aio.once import ExactlyOnce
+    from etcd_aio.recipes import Kubernetes
+    from etcd_aio.views import Namespace, Ordered
 
 T = TypeVar("T")
 
@@ -161,7 +162,7 @@ class StoreShortcuts:
             EmptyKeyError: the prefix is empty.
             InvalidRequestError, TypeError: it is not a key.
         """
-        from etcd_aio.layers import Namespace
+        from etcd_aio.views import Namespace
 
         return Namespace(self, prefix)
 
@@ -174,7 +175,7 @@ class StoreShortcuts:
         A serializable read that is answered by a member that is behind is repeated once, linearizably. Each view
         has its own mark, so a session or a request may have one of its own.
         """
-        from etcd_aio.layers import Ordered
+        from etcd_aio.views import Ordered
 
         return Ordered(self)
 
@@ -189,6 +190,6 @@ class StoreShortcuts:
             writer: makes the writes, such as `client.exactly_once()`. Default: the client; then a lost answer is
                 replaced by the history of the key.
         """
-        from etcd_aio.layers import Kubernetes
+        from etcd_aio.recipes import Kubernetes
 
         return Kubernetes(self, writer=writer, timeout=self._invoker.deadline(UNSET, 0.0))  # the client's default

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Literal, Self, TypeAlias
 from urllib.parse import urlsplit
 
-from etcd_aio.aio import start_task
+from etcd_aio.base.aio import start_task
 from etcd_aio.testing.ports import free_ports, url_host
 from etcd_aio.testing.proxy_connection import Address, CutKind, CutPoint, Direction, Faults, ProxyConnection
 

@@ -12,7 +12,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Final, Literal, TypeAlias
 
-from etcd_aio.aio import start_task
+from etcd_aio.base.aio import start_task
 
 Direction: TypeAlias = Literal["to_server", "to_client"]
 CutKind: TypeAlias = Literal["fin", "rst", "silence"]

@@ -50,7 +50,7 @@ def create_engine(engine: EngineName | EngineFactory, options: TransportOptions)
     if callable(engine):
         return engine(options)
     if engine == "native":
-        from etcd_aio.transport.native import NativeEngine
+        from etcd_aio.transport.native.connection import NativeEngine
 
         return NativeEngine(options)
     if engine in ("gateway", "auto"):
@@ -63,7 +63,7 @@ def create_engine(engine: EngineName | EngineFactory, options: TransportOptions)
         from etcd_aio.transport.auto import AutoEngine
 
         return AutoEngine(options)
-    from etcd_aio.transport.grpclib_engine import GrpclibEngine
+    from etcd_aio.transport.grpclib.engine import GrpclibEngine
 
     return GrpclibEngine(options)
 

@@ -7,13 +7,13 @@ again.
 
 import logging
 
+from etcd_aio.base.logs import log_of
 from etcd_aio.errors import ConnectError
-from etcd_aio.logs import log_of
 from etcd_aio.transport.explain import without_hint
 from etcd_aio.transport.gateway.engine import GatewayEngine
 from etcd_aio.transport.interface import Connection, ConnectionOwner, Target, TransportOptions
 from etcd_aio.transport.names import Names
-from etcd_aio.transport.native import NativeEngine
+from etcd_aio.transport.native.connection import NativeEngine
 
 logger = logging.getLogger("etcd_aio.transport")
 

@@ -11,7 +11,7 @@ from collections.abc import AsyncIterator, Hashable
 from contextlib import asynccontextmanager
 from typing import Final
 
-from etcd_aio.aio import start_timer, wake
+from etcd_aio.base.aio import start_timer, wake
 
 WIDTH: Final = 16
 """Dials to one target that may begin together: enough to keep a member busy, and each is done within milliseconds."""

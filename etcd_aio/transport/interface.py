@@ -11,7 +11,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Final, Protocol, TypeAlias
 
-from etcd_aio.closing import Unwinding
+from etcd_aio.base.closing import Unwinding
 
 Metadata: TypeAlias = tuple[tuple[str, str], ...]
 """Request metadata: lower-case names and printable ASCII values, in sending order."""

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from math import inf
 from typing import Final
 
-from etcd_aio.aio import start_timer_at
+from etcd_aio.base.aio import start_timer_at
 from etcd_aio.errors import ConnectionLostError
 from etcd_aio.transport.liveness import Action, Liveness
 

@@ -16,8 +16,8 @@ from contextlib import suppress
 from ipaddress import ip_address
 from typing import Any, Final, TypeAlias
 
+from etcd_aio.base.threads import in_thread
 from etcd_aio.errors import ConnectError
-from etcd_aio.threads import in_thread
 from etcd_aio.transport.time_limit import TimeLimit
 
 Address: TypeAlias = tuple[int, int, int, str, Any]

@@ -8,7 +8,7 @@ the client lives: the next connection would be ended for the same reason.
 import logging
 from typing import Final
 
-from etcd_aio.logs import log_of
+from etcd_aio.base.logs import log_of
 from etcd_aio.transport.interface import Target
 
 logger = logging.getLogger("etcd_aio.transport")

@@ -10,7 +10,7 @@ import asyncio
 from types import TracebackType
 from typing import Final, Self
 
-from etcd_aio.aio import start_timer_at
+from etcd_aio.base.aio import start_timer_at
 
 _SLICES: Final = 8  # a loop that is blocked once, for however long, costs the limit one of these
 _LATE: Final = 0.005  # seconds; smaller delays are normal

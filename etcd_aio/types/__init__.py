@@ -1,19 +1,10 @@
-"""Values that users pass and get, with the checks that all calls share."""
+"""Values that users pass and get."""
 
 from typing import TypeAlias
 
-from etcd_aio.types.arguments import MIN_INT64 as MIN_INT64
-from etcd_aio.types.arguments import KeyLike as KeyLike
-from etcd_aio.types.arguments import LeaseLike as LeaseLike
-from etcd_aio.types.arguments import ValueLike as ValueLike
-from etcd_aio.types.arguments import check_text as check_text
-from etcd_aio.types.arguments import encode_key as encode_key
-from etcd_aio.types.arguments import finite_seconds as finite_seconds
-from etcd_aio.types.arguments import flag as flag
-from etcd_aio.types.arguments import is_encodable as is_encodable
-from etcd_aio.types.arguments import lease_id as lease_id
-from etcd_aio.types.arguments import to_bytes as to_bytes
-from etcd_aio.types.arguments import whole_number as whole_number
+from etcd_aio.arguments import KeyLike as KeyLike
+from etcd_aio.arguments import LeaseLike as LeaseLike
+from etcd_aio.arguments import ValueLike as ValueLike
 from etcd_aio.types.auth import AuthenticateResult as AuthenticateResult
 from etcd_aio.types.auth import AuthResult as AuthResult
 from etcd_aio.types.auth import AuthStatus as AuthStatus
@@ -41,9 +32,7 @@ from etcd_aio.types.enums import SortOrder as SortOrder
 from etcd_aio.types.enums import SortOrderLike as SortOrderLike
 from etcd_aio.types.enums import WatchFilter as WatchFilter
 from etcd_aio.types.enums import WatchFilterLike as WatchFilterLike
-from etcd_aio.types.enums import parse_word as parse_word
 from etcd_aio.types.fast_frozen import mutable_twin as mutable_twin
-from etcd_aio.types.host_port import split_host_port as split_host_port
 from etcd_aio.types.keys import NO_END as NO_END
 from etcd_aio.types.keys import KeyRange as KeyRange
 from etcd_aio.types.keys import prefix_end as prefix_end

@@ -1,9 +1,8 @@
 """Enums of the API. Each member is also accepted as its lower-case word."""
 
 from enum import Enum
-from typing import Literal, TypeAlias, TypeVar
+from typing import Literal, TypeAlias
 
-from etcd_aio.errors import InvalidRequestError
 from etcd_aio.types.auth import Permission
 from etcd_aio.types.maintenance import Alarm
 
@@ -54,21 +53,3 @@ OnCompactionLike: TypeAlias = OnCompaction | Literal["raise", "resync"]
 AlarmLike: TypeAlias = Alarm | Literal["nospace", "corrupt"]
 DowngradeActionLike: TypeAlias = DowngradeAction | Literal["validate", "enable", "cancel"]
 PermissionLike: TypeAlias = Permission | Literal["read", "write", "readwrite"]
-
-_E = TypeVar("_E", bound=Enum)
-
-
-def parse_word(enum: type[_E], word: object, what: str) -> _E:
-    """Return `word` if it is a member of `enum`, else the member with this value; `what` names the argument in errors.
-
-    Raises:
-        InvalidRequestError: there is no such member. The error lists the words.
-    """
-    if isinstance(word, enum):
-        return word
-    if isinstance(word, str):
-        for member in enum:
-            if member.value == word:
-                return member
-    words = ", ".join(repr(member.value) for member in enum)
-    raise InvalidRequestError(f"{what} must be one of {words} or a {enum.__name__}, got {word!r}")

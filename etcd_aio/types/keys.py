@@ -8,8 +8,8 @@ from `key` on; any other `range_end` ends the half-open interval [key, range_end
 from dataclasses import dataclass
 from typing import Final, Self
 
+from etcd_aio.arguments import KeyLike, encode_key, flag, to_bytes
 from etcd_aio.errors import InvalidRequestError
-from etcd_aio.types.arguments import KeyLike, encode_key, flag, to_bytes
 from etcd_aio.types.kv import shown_key
 
 _SMALLEST_KEY: Final = b"\0"

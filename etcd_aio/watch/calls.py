@@ -4,21 +4,11 @@ from collections.abc import Callable, Iterable
 from typing import Final
 from weakref import WeakValueDictionary
 
-from etcd_aio.call_options import UNSET, Timeout
-from etcd_aio.deadline import deadline_after
+from etcd_aio.arguments import check_text, flag, parse_word, whole_number
+from etcd_aio.base.call_options import UNSET, Timeout
+from etcd_aio.base.deadline import deadline_after
 from etcd_aio.errors import InvalidRequestError
-from etcd_aio.types import (
-    KeyLike,
-    KeyRange,
-    OnCompaction,
-    OnCompactionLike,
-    WatchFilter,
-    WatchFilterLike,
-    check_text,
-    flag,
-    parse_word,
-    whole_number,
-)
+from etcd_aio.types import KeyLike, KeyRange, OnCompaction, OnCompactionLike, WatchFilter, WatchFilterLike
 from etcd_aio.watch.service import WatchService
 from etcd_aio.watch.state import WatchOptions
 from etcd_aio.watch.watcher import Watcher

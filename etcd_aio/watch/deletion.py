@@ -3,8 +3,8 @@
 import asyncio
 from collections.abc import Awaitable, Callable
 
-from etcd_aio.aio import repeat_unanswered
-from etcd_aio.deadline import NEVER
+from etcd_aio.base.aio import repeat_unanswered
+from etcd_aio.base.deadline import NEVER
 from etcd_aio.errors import CompactedError, EtcdError, EtcdTimeoutError
 from etcd_aio.types import KeyValue
 from etcd_aio.watch.watcher import Watcher

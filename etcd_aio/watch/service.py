@@ -13,10 +13,10 @@ from math import inf
 from typing import Final, TypeAlias
 
 from etcd_aio import methods, pb
-from etcd_aio.aio import repeat_unanswered, start_background_task
-from etcd_aio.backoff import Backoff
-from etcd_aio.call_options import UNSET, RetryMode, Timeout
-from etcd_aio.deadline import time_left
+from etcd_aio.base.aio import repeat_unanswered, start_background_task
+from etcd_aio.base.backoff import Backoff
+from etcd_aio.base.call_options import UNSET, RetryMode, Timeout
+from etcd_aio.base.deadline import time_left
 from etcd_aio.error_handler import Invoker, unexpected_error
 from etcd_aio.errors import (
     CompactedError,

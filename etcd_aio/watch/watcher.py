@@ -9,11 +9,11 @@ from enum import Enum
 from types import TracebackType
 from typing import ClassVar, Final, NoReturn, Self
 
-from etcd_aio.aio import wait_until
-from etcd_aio.call_options import Timeout
+from etcd_aio.base.aio import wait_until
+from etcd_aio.base.call_options import Timeout
+from etcd_aio.base.not_awaitable import NotAwaitable
+from etcd_aio.base.reprs import when_constructed
 from etcd_aio.errors import ClientUsageError, EtcdError
-from etcd_aio.not_awaitable import NotAwaitable
-from etcd_aio.reprs import when_constructed
 from etcd_aio.types import Event, WatchBatch, WatchFilter, WatchView
 from etcd_aio.watch.compaction_resync import KnownKeys
 from etcd_aio.watch.service import WatchService

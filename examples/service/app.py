@@ -20,8 +20,8 @@ from etcd_aio import EtcdError
 from etcd_aio.concurrency import Leadership
 from etcd_aio.contrib.config import LiveConfig
 from etcd_aio.contrib.fastapi import EtcdDep, EtcdFastAPI
-from etcd_aio.layers import Endpoints
 from etcd_aio.once import ExactlyOnce
+from etcd_aio.services import Endpoints
 
 PREFIX = "example/service/"
 ADDRESS = os.environ.get("SERVICE_ADDRESS", "127.0.0.1:8000")

@@ -33,7 +33,7 @@ from etcd_aio.transport.gateway.connection import GatewayConnection
 from etcd_aio.transport.gateway.engine import GatewayEngine
 from etcd_aio.transport.gateway.pool import MOST_SOCKETS
 from etcd_aio.transport.gateway.service import ETCD, Service
-from etcd_aio.transport.native import NativeConnection
+from etcd_aio.transport.native.connection import NativeConnection
 from tests.support.gateway_examples import EXAMPLES, to_json
 from tests.support.stream_server import stream_server
 from tests.support.transport import (

@@ -16,7 +16,7 @@ from typing import Final
 import pytest
 from websockets.utils import accept_key
 
-from etcd_aio.deadline import NEVER
+from etcd_aio.base.deadline import NEVER
 from etcd_aio.http2 import frames
 from etcd_aio.transport import EngineName, TransportOptions
 from etcd_aio.transport.gateway.call import Call

@@ -11,7 +11,7 @@ import anyio
 import pytest
 from h2.settings import SettingCodes
 
-from etcd_aio.aio import start_task
+from etcd_aio.base.aio import start_task
 from etcd_aio.errors import AttemptFailure, Delivery, LocalReason, StatusCode
 from etcd_aio.transport import Connection, EngineName
 from etcd_aio.transport.gateway.connection import GatewayConnection
@@ -368,7 +368,7 @@ async def test_what_is_given_up_before_it_left_is_never_heard_of(
 ) -> None:
     if name != "native":
         pytest.skip("grpclib writes at once")
-    monkeypatch.setattr("etcd_aio.transport.native._FLUSH_AT", 1000)
+    monkeypatch.setattr("etcd_aio.transport.native.connection._FLUSH_AT", 1000)
     seen: list[str] = []
 
     async def script(wire: Wire) -> None:

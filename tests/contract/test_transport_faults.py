@@ -11,11 +11,12 @@ from h2.errors import ErrorCodes
 from h2.settings import SettingCodes
 from hyperframe.frame import ContinuationFrame, DataFrame, HeadersFrame, PushPromiseFrame, WindowUpdateFrame
 
-from etcd_aio.aio import start_task
+from etcd_aio.base.aio import start_task
 from etcd_aio.errors import AttemptFailure, Delivery, LocalReason, StatusCode
-from etcd_aio.transport import Connection, EngineName, grpclib_engine
+from etcd_aio.transport import Connection, EngineName
+from etcd_aio.transport.grpclib import engine as grpclib_engine
 from etcd_aio.transport.interface import BEGINNING
-from etcd_aio.transport.native_calls import UnaryCall
+from etcd_aio.transport.native.calls import UnaryCall
 from tests.support.scripted import GRPC, OK, Request, Wire, framed, scripted
 from tests.support.transport import PATIENCE, Owner, connected, engine, failure_of, soon, target
 

@@ -15,7 +15,7 @@ from aiohttp.abc import AbstractResolver, ResolveResult
 from etcd_aio.contrib.discovery import Directory
 from etcd_aio.contrib.discovery.aiohttp import EtcdConnector, EtcdResolver
 from etcd_aio.fake import FakeEtcd
-from etcd_aio.layers import naming
+from etcd_aio.services import naming
 from tests.support.http_service import HttpService
 from tests.support.rolling import replaced_under_load
 from tests.support.until import PATIENCE, until

@@ -10,7 +10,7 @@ from etcd_aio import Client, EtcdTimeoutError
 from etcd_aio.contrib.discovery import Directory, DirectoryChange
 from etcd_aio.errors import ClientClosedError, ClientUsageError, InvalidRequestError, PermissionDeniedError
 from etcd_aio.fake import FakeEtcd
-from etcd_aio.layers import NewEndpoint, ServiceEndpoint, naming
+from etcd_aio.services import NewEndpoint, ServiceEndpoint, naming
 from tests.support.until import PATIENCE, until
 
 pytestmark = [pytest.mark.anyio, pytest.mark.virtual_time]

@@ -16,7 +16,7 @@ from etcd_aio.contrib.discovery import Directory
 from etcd_aio.contrib.discovery.grpc import EtcdChannel
 from etcd_aio.errors import ClientUsageError, InvalidRequestError
 from etcd_aio.fake import FakeEtcd
-from etcd_aio.layers import naming
+from etcd_aio.services import naming
 from tests.support.loops import DEFAULT, Backend
 from tests.support.rolling import replaced_under_load
 from tests.support.until import PATIENCE, until

@@ -15,7 +15,7 @@ from etcd_aio.contrib.discovery import Directory
 from etcd_aio.contrib.discovery.httpx import EtcdTransport
 from etcd_aio.errors import ClientUsageError, InvalidRequestError
 from etcd_aio.fake import FakeEtcd
-from etcd_aio.layers import NewEndpoint, naming
+from etcd_aio.services import NewEndpoint, naming
 from tests.support.h2_service import H2Service
 from tests.support.http_service import HttpService
 from tests.support.rolling import replaced_under_load

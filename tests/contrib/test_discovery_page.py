@@ -10,7 +10,7 @@ from pkgutil import resolve_name
 import pytest
 
 from etcd_aio.fake import FakeEtcd
-from etcd_aio.layers import naming
+from etcd_aio.services import naming
 from tests.contrib.test_discovery_grpc import Echo
 from tests.examples.blocks import python_blocks, read
 from tests.examples.paths import PAGES, ROOT

@@ -11,8 +11,8 @@ from etcd_aio.contrib.discovery.addresses import by_host, dialable, server_name_
 from etcd_aio.contrib.discovery.last_list import LastList, change_between
 from etcd_aio.contrib.discovery.picking import Picker, eligible
 from etcd_aio.errors import InvalidRequestError
-from etcd_aio.layers import ServiceEndpoint
-from etcd_aio.layers.endpoint_json import JSONValue
+from etcd_aio.services import ServiceEndpoint
+from etcd_aio.services.endpoint_json import JSONValue
 
 
 @dataclass(eq=False)

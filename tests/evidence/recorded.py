@@ -4,11 +4,11 @@ from collections.abc import Iterable
 from typing import Any, TypeVar
 
 from etcd_aio import EtcdError, KeyLike, Leases, OnCompaction, Operation, Scan, Watcher, op
-from etcd_aio.call_options import UNSET, RetryMode, Timeout
+from etcd_aio.base.call_options import UNSET, RetryMode, Timeout
 from etcd_aio.kv import DEFAULT_PAGE_SIZE
-from etcd_aio.layers.ordering import Ordered
 from etcd_aio.shortcuts import ClientLike, StoreCalls
 from etcd_aio.types import OnCompactionLike, WatchFilterLike
+from etcd_aio.views.ordered import Ordered
 from etcd_aio.watch import DEFAULT_MAX_PENDING
 from tests.evidence import model
 from tests.evidence.operations import answer_of, found_by, mark_of, request_of

@@ -5,13 +5,13 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from etcd_aio import EtcdError, Header, PutResult, op
-from etcd_aio.call_options import UNSET
+from etcd_aio.base.call_options import UNSET
 from etcd_aio.error_handler import call_with_retries
 from etcd_aio.errors import with_history
 from etcd_aio.kv import KV
-from etcd_aio.layers.ordering import Ordered
 from etcd_aio.once import writes
 from etcd_aio.once.guarded import write_through
+from etcd_aio.views.ordered import Ordered
 from etcd_aio.watch import service
 from etcd_aio.watch.compaction_resync import difference
 from etcd_aio.watch.resuming_stream import WatchStream

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import pytest
 
 from etcd_aio import Client
-from etcd_aio.layers import NewEndpoint, naming
+from etcd_aio.services import NewEndpoint, naming
 from etcd_aio.testing import EtcdServer, FaultProxy
 from tests.examples.load import load
 

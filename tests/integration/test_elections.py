@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from etcd_aio import Client, Key, op
-from etcd_aio.backoff import Backoff
+from etcd_aio.base.backoff import Backoff
 from etcd_aio.concurrency import Leader, Leaders, Leadership
 from etcd_aio.concurrency import election as elections
 from etcd_aio.errors import (

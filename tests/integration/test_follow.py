@@ -15,7 +15,7 @@ from etcd_aio.errors import (
     NoAvailableEndpointsError,
     StoreRolledBackError,
 )
-from etcd_aio.layers import Follow, MirrorBatch, follow
+from etcd_aio.mirror import Follow, MirrorBatch, follow
 from etcd_aio.testing import EtcdServer, FaultProxy
 from tests.support.locks import metric, until
 

@@ -23,7 +23,7 @@ from etcd_aio.errors import (
     RequestTooLargeError,
     StoreRolledBackError,
 )
-from etcd_aio.layers import Checkpoint, Mirror, mirror
+from etcd_aio.mirror import Checkpoint, Mirror, mirror
 from etcd_aio.testing import EtcdCluster, EtcdServer, FaultProxy
 from etcd_aio.testing.options import Membership
 from tests.support.auth import QUICK_LOGINS, WEB, enable_auth

@@ -17,8 +17,8 @@ from etcd_aio.errors import (
     LockTimeoutError,
     PermissionDeniedError,
 )
-from etcd_aio.layers import Namespace
 from etcd_aio.testing import EtcdServer
+from etcd_aio.views import Namespace
 from tests.support.recipes import etcdctl
 from tests.support.until import PATIENCE, until, until_keys
 from tests.support.versions import need
@@ -319,7 +319,7 @@ async def test_permissions_name_whole_keys(own_server: EtcdServer) -> None:
 async def test_long_results_leave_the_loop_to_others(whole: Client, monkeypatch: pytest.MonkeyPatch) -> None:
     """A cancelled step of a scan or a watch loses nothing, wherever it was cut short."""
     need("3.7", why="it has RangeStream")
-    monkeypatch.setattr("etcd_aio.layers.translate.STEP", 16)
+    monkeypatch.setattr("etcd_aio.views.translate.STEP", 16)
     space = whole.namespace("app/")
     expected = [b"%05d" % number for number in range(3000)]
     for start in range(0, len(expected), 100):

@@ -20,7 +20,7 @@ from etcd_aio.errors import (
     PermissionDeniedError,
     ServiceConflictError,
 )
-from etcd_aio.layers import Endpoints, NewEndpoint, Registration, ServiceEndpoint, naming
+from etcd_aio.services import Endpoints, NewEndpoint, Registration, ServiceEndpoint, naming
 from etcd_aio.testing import EtcdCluster, EtcdServer, FaultProxy
 from tests.support.auth import QUICK_LOGINS, ROOT, WEB, enable_auth
 from tests.support.recipes import golayers

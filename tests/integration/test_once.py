@@ -19,7 +19,7 @@ from etcd_aio import (
     TxnResult,
     op,
 )
-from etcd_aio.call_options import UNSET, RetryMode, Timeout
+from etcd_aio.base.call_options import UNSET, RetryMode, Timeout
 from etcd_aio.errors import (
     ClientUsageError,
     ConnectionLostError,

@@ -9,7 +9,7 @@ import pytest
 
 from etcd_aio import Candidate, Client, EtcdError, Operation
 from etcd_aio.errors import CompactedError
-from etcd_aio.layers import Kubernetes, OptimisticResult
+from etcd_aio.recipes import Kubernetes, OptimisticResult
 from etcd_aio.testing import EtcdCluster, EtcdServer, FaultProxy
 from tests.support.recipes import golayers
 from tests.support.tampered import TamperedClient

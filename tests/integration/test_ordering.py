@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from etcd_aio import Client, KeyValue, op
-from etcd_aio.call_options import UNSET, RetryMode, Timeout
+from etcd_aio.base.call_options import UNSET, RetryMode, Timeout
 from etcd_aio.testing import EtcdCluster, EtcdServer
 from tests.support.until import PATIENCE
 
 if TYPE_CHECKING:
-    from etcd_aio.layers import Ordered
+    from etcd_aio.views import Ordered
 
 pytestmark = [pytest.mark.anyio, pytest.mark.cluster]
 

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from hypothesis import given
 from hypothesis import strategies as st
 
-from etcd_aio.call_options import RetryMode
+from etcd_aio.base.call_options import RetryMode
 from etcd_aio.errors import AttemptFailure, Delivery, EtcdError, LocalReason, StatusCode
 from tests.support.calls import Calls, answered, leader_changed, learner, no_leader, reply, unknown, unprocessed, unsent
 from tests.support.fake_engine import FakeAttempt

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from etcd_aio.arguments import encode_key, to_bytes
 from etcd_aio.errors import EtcdError, InvalidRequestError
-from etcd_aio.types.arguments import encode_key, to_bytes
 from etcd_aio.types.keys import KeyRange, prefix_end
 
 # The edges and one byte between: with these, every carry and every neighbour occurs.

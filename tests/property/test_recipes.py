@@ -7,10 +7,10 @@ from hypothesis import strategies as st
 
 from etcd_aio import Compare, Header, KeyRange, KeyValue, TxnResult, op
 from etcd_aio.kv.compare import CompareOperator, CompareTarget
-from etcd_aio.recipes.isolation import Isolation, level_of
-from etcd_aio.recipes.meeting import Await, Open, Participant, Step, entering, leaving
-from etcd_aio.recipes.read_set import ReadRange, ReadSet
-from etcd_aio.recipes.sums import Refusal, sums
+from etcd_aio.recipes.barrier.meeting import Await, Open, Participant, Step, entering, leaving
+from etcd_aio.recipes.counter.sums import Refusal, sums
+from etcd_aio.recipes.stm.isolation import Isolation, level_of
+from etcd_aio.recipes.stm.read_set import ReadRange, ReadSet
 from tests.support.tiers import nightly_examples
 
 NUMBERS = st.integers(-5, 5)

@@ -15,7 +15,7 @@ from etcd_aio import Event, EventType, KeyValue
 from etcd_aio.cache import KeySetChanges
 from etcd_aio.cache.steps import Step
 from etcd_aio.recipes import HashRing
-from etcd_aio.recipes.members import member_name
+from etcd_aio.recipes.group.members import member_name
 
 PREFIX = b"g/"
 KEYS = (b"g/a", b"g/b", b"g/c", b"g/sub/a", b"g/\xff")

@@ -11,7 +11,7 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from etcd_aio.call_options import UNSET, RetryMode, Timeout
+from etcd_aio.base.call_options import UNSET, RetryMode, Timeout
 from etcd_aio.errors import (
     CompactedError,
     EtcdError,

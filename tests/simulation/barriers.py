@@ -11,7 +11,7 @@ from tests.simulation.processes import Crowd, Process
 from tests.simulation.world import World
 
 if TYPE_CHECKING:
-    from etcd_aio.recipes.meeting import Participant
+    from etcd_aio.recipes.barrier.meeting import Participant
 
 _BARRIER: Final = "i/recipes/barrier"
 _DOUBLE: Final = "i/recipes/meeting"

@@ -17,7 +17,7 @@ from tests.simulation.world import World
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from etcd_aio.recipes.candidates import Candidate
+    from etcd_aio.recipes.queue.candidates import Candidate
 
 _CONSUMERS: Final = 2  # tasks of a process, which share a queue object
 _PRODUCERS: Final = 2

@@ -7,7 +7,7 @@ from math import inf
 from typing import Final
 
 from etcd_aio.recipes import Schedule, Tick
-from etcd_aio.recipes.ticks import CatchUp, tick_of
+from etcd_aio.recipes.schedule.ticks import CatchUp, tick_of
 from tests.faults.ownership import Violation
 from tests.simulation.processes import Crowd, Process
 from tests.simulation.world import World

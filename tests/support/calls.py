@@ -13,7 +13,7 @@ from etcd_aio.balancer import (
     PolicyName,
     parse_endpoints,
 )
-from etcd_aio.call_options import UNSET, RetryMode, Timeout
+from etcd_aio.base.call_options import UNSET, RetryMode, Timeout
 from etcd_aio.error_handler import Credentials, Invoker, Lifetime, RetryPolicy
 from etcd_aio.errors import AttemptFailure, Delivery, LocalReason, StatusCode
 from etcd_aio.methods import API_VERSION, PUT, RANGE, STATUS

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from etcd_aio import methods, pb
-from etcd_aio.aio import start_task
+from etcd_aio.base.aio import start_task
 from etcd_aio.codec import decode, encode
 from etcd_aio.transport import Connection, Stream
 from tests.support.differential import Difference, Pair, Step

@@ -21,7 +21,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Final, TypeAlias
 
-from etcd_aio.closing import Unwinding, unwound
+from etcd_aio.base.closing import Unwinding, unwound
 from etcd_aio.errors import AttemptFailure, ConnectError, Delivery, LocalReason, StatusCode
 from etcd_aio.transport import Collect, Collector, Connection, ConnectionOwner, Metadata, Stream, Target
 

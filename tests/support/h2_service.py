@@ -9,7 +9,7 @@ import h2.config
 import h2.connection
 import h2.events
 
-from etcd_aio.aio import start_task
+from etcd_aio.base.aio import start_task
 from tests.support.until import PATIENCE
 
 

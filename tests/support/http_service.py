@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from types import TracebackType
 from typing import Self
 
-from etcd_aio.aio import start_task
+from etcd_aio.base.aio import start_task
 from tests.support.until import PATIENCE
 
 

@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Any, cast
 
 from etcd_aio import pb
 from etcd_aio.balancer import StoreDoubts
-from etcd_aio.call_options import UNSET, Timeout
-from etcd_aio.deadline import deadline_after
+from etcd_aio.base.call_options import UNSET, Timeout
+from etcd_aio.base.deadline import deadline_after
 from etcd_aio.error_handler.description import explain
 from etcd_aio.error_handler.stream_handler import StreamHandler
 from etcd_aio.errors import (

@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
 from etcd_aio import Client, op
-from etcd_aio.layers import Checkpoint, Mirror
+from etcd_aio.mirror import Checkpoint, Mirror
 
 PATIENCE = 60.0  # seconds; ends what hangs
 SMALL_TXNS = 20  # operations: small enough that some revisions of a busy source are split

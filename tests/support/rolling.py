@@ -6,7 +6,7 @@ from contextlib import AbstractAsyncContextManager
 from typing import Final, Protocol
 
 from etcd_aio import Client
-from etcd_aio.aio import start_task
+from etcd_aio.base.aio import start_task
 from etcd_aio.contrib.discovery import Directory
 from tests.support.until import until
 

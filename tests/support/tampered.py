@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
 from etcd_aio import Client, ConnectionLostError, EtcdError, Operation, op
-from etcd_aio.call_options import UNSET, RetryMode, Timeout
+from etcd_aio.base.call_options import UNSET, RetryMode, Timeout
 
 Predicate: TypeAlias = Callable[[Any], bool]
 

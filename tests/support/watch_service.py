@@ -3,7 +3,7 @@
 import asyncio
 from typing import Any
 
-from etcd_aio.call_options import Timeout
+from etcd_aio.base.call_options import Timeout
 from etcd_aio.errors import EtcdError, EtcdTimeoutError
 from etcd_aio.types import Event, EventType, KeyValue
 from etcd_aio.watch.calls import WatchCalls

@@ -5,8 +5,8 @@ from typing import Any, cast
 
 from etcd_aio.http2 import frames
 from etcd_aio.transport import Connection, EngineName, TransportOptions
-from etcd_aio.transport.grpclib_engine import GrpclibConnection
-from etcd_aio.transport.native import NativeConnection
+from etcd_aio.transport.grpclib.engine import GrpclibConnection
+from etcd_aio.transport.native.connection import NativeConnection
 from etcd_aio.transport.ping_pace import PingPace
 from tests.support.http2 import Frame, frame, parse
 from tests.support.transport import Owner, target

@@ -96,21 +96,7 @@ from etcd_aio.concurrency import (
 )
 from etcd_aio.errors import Attempt, CompactedError, Delivery, KeyNotFoundError, ServerError, StatusCode
 from etcd_aio.kv import DeleteOp, GetOp, PutOp, RangeOp, ScanPages, TxnOp
-from etcd_aio.layers import (
-    Checkpoint,
-    Endpoints,
-    Follow,
-    Mirror,
-    MirrorBatch,
-    MirrorStatistics,
-    Namespace,
-    OptimisticResult,
-    Ordered,
-    Registration,
-    ServiceEndpoint,
-    follow,
-    naming,
-)
+from etcd_aio.mirror import Checkpoint, Follow, Mirror, MirrorBatch, MirrorStatistics, follow
 from etcd_aio.once import ExactlyOnce
 from etcd_aio.recipes import (
     Barrier,
@@ -125,6 +111,7 @@ from etcd_aio.recipes import (
     Item,
     Job,
     Membership,
+    OptimisticResult,
     PriorityQueue,
     Queue,
     Schedule,
@@ -134,7 +121,9 @@ from etcd_aio.recipes import (
     Worker,
     WorkQueue,
 )
+from etcd_aio.services import Endpoints, Registration, ServiceEndpoint, naming
 from etcd_aio.transport import create_engine
+from etcd_aio.views import Namespace, Ordered
 
 R = TypeVar("R")
 

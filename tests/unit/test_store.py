@@ -6,8 +6,8 @@ from collections.abc import Callable, Mapping
 import pytest
 
 from etcd_aio import Client
-from etcd_aio.layers import Namespace
 from etcd_aio.store import Store, Writer
+from etcd_aio.views import Namespace
 
 
 def parameters(function: Callable[..., object]) -> Mapping[str, inspect.Parameter]:

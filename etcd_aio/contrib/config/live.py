@@ -15,19 +15,20 @@ from types import TracebackType
 from typing import Any, ClassVar, Final, Generic, Literal, Self, TypeAlias, TypeVar, get_args, overload
 
 from etcd_aio import EtcdError, EtcdTimeoutError, KeyLike, KeyRange, KeyValue, Store
-from etcd_aio.aio import start_background_task
-from etcd_aio.backoff import Backoff
+from etcd_aio.arguments import encode_key
+from etcd_aio.base.aio import start_background_task
+from etcd_aio.base.backoff import Backoff
+from etcd_aio.base.deadline import deadline_after
+from etcd_aio.base.logs import log_for
+from etcd_aio.base.not_awaitable import NotAwaitable
+from etcd_aio.base.reprs import when_constructed
 from etcd_aio.cache import Cache, CacheState
 from etcd_aio.contrib.config.document import nested, parsed
 from etcd_aio.contrib.config.models import InvalidSettingsError, build
 from etcd_aio.contrib.config.saved import SavedSettings
 from etcd_aio.contrib.config.snapshot import Snapshot, checked_prefix, relative
-from etcd_aio.deadline import deadline_after
 from etcd_aio.errors import CacheError, ClientUsageError, InvalidRequestError
-from etcd_aio.logs import log_for
-from etcd_aio.not_awaitable import NotAwaitable
-from etcd_aio.reprs import when_constructed
-from etcd_aio.types import encode_key, shown_key
+from etcd_aio.types import shown_key
 
 T = TypeVar("T")
 

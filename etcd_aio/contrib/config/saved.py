@@ -9,11 +9,11 @@ from binascii import Error
 from pathlib import Path
 from typing import Final
 
-from etcd_aio.aio import start_background_task
+from etcd_aio.base.aio import start_background_task
+from etcd_aio.base.logs import log_for
+from etcd_aio.base.threads import in_thread
 from etcd_aio.contrib.config.snapshot import Snapshot
 from etcd_aio.errors import ConfigError
-from etcd_aio.logs import log_for
-from etcd_aio.threads import in_thread
 
 logger: Final = logging.getLogger("etcd_aio.config")
 

@@ -5,11 +5,12 @@ from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 
 from etcd_aio import Client, Store
-from etcd_aio.call_options import UNSET, Timeout
+from etcd_aio.arguments import to_bytes
+from etcd_aio.base.call_options import UNSET, Timeout
+from etcd_aio.base.reprs import when_constructed
 from etcd_aio.contrib.source import ClientSource, new_client
 from etcd_aio.errors import InvalidRequestError
-from etcd_aio.reprs import when_constructed
-from etcd_aio.types import KeyLike, shown_key, to_bytes
+from etcd_aio.types import KeyLike, shown_key
 
 
 class Snapshot(Mapping[str, bytes]):

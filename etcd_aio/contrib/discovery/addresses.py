@@ -7,7 +7,7 @@ from ipaddress import AddressValueError, IPv6Address
 from typing import Final, TypeVar
 
 from etcd_aio.errors import InvalidRequestError
-from etcd_aio.layers import ServiceEndpoint
+from etcd_aio.services import ServiceEndpoint
 
 T = TypeVar("T")
 

@@ -21,15 +21,15 @@ except ModuleNotFoundError as _error:
     _text = "etcd_aio.contrib.discovery.grpc needs grpcio: pip install grpcio"
     raise ModuleNotFoundError(_text, name=_error.name) from _error
 
-from etcd_aio.aio import Waiters
+from etcd_aio.arguments import finite_seconds
+from etcd_aio.base.aio import Waiters
+from etcd_aio.base.deadline import NEVER
+from etcd_aio.base.reprs import when_constructed
 from etcd_aio.contrib.discovery.directory import Directory
 from etcd_aio.contrib.discovery.last_list import DirectoryChange
 from etcd_aio.contrib.discovery.picking import Picker, PickPolicy
 from etcd_aio.contrib.discovery.subchannels import Subchannel
-from etcd_aio.deadline import NEVER
-from etcd_aio.layers import Choice, ServiceEndpoint
-from etcd_aio.reprs import when_constructed
-from etcd_aio.types import finite_seconds
+from etcd_aio.services import Choice, ServiceEndpoint
 
 State: TypeAlias = grpc.ChannelConnectivity
 

@@ -14,16 +14,16 @@ from functools import lru_cache
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, Literal, Self, TypeAlias, get_args
 
-from etcd_aio.aio import start_background_task
+from etcd_aio.arguments import finite_seconds, whole_number
+from etcd_aio.base.aio import start_background_task
+from etcd_aio.base.reprs import when_constructed
 from etcd_aio.contrib.discovery.addresses import by_host, dialable, server_name_of
 from etcd_aio.contrib.discovery.directory import Directory
 from etcd_aio.contrib.discovery.last_list import DirectoryChange
 from etcd_aio.contrib.discovery.picking import Picker, PickPolicy, eligible
 from etcd_aio.contrib.discovery.running import Running
 from etcd_aio.errors import InvalidRequestError
-from etcd_aio.layers import Choice, ServiceEndpoint
-from etcd_aio.reprs import when_constructed
-from etcd_aio.types import finite_seconds, whole_number
+from etcd_aio.services import Choice, ServiceEndpoint
 
 if TYPE_CHECKING:
     import httpx

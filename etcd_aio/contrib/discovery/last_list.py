@@ -6,7 +6,7 @@ of etcd, or the entries were deleted by mistake. The servers go on serving, so t
 
 from dataclasses import dataclass
 
-from etcd_aio.layers import ServiceEndpoint
+from etcd_aio.services import ServiceEndpoint
 
 
 @dataclass(frozen=True, slots=True)

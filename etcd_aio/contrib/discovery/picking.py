@@ -4,7 +4,7 @@ from collections.abc import Callable, Collection, Sequence
 from typing import Final, Generic, Literal, Protocol, TypeAlias, TypeVar, get_args
 
 from etcd_aio.errors import InvalidRequestError
-from etcd_aio.layers import Choice, ServiceEndpoint
+from etcd_aio.services import Choice, ServiceEndpoint
 
 PickPolicy: TypeAlias = Literal["round_robin", "random", "power_of_two"]
 """How an endpoint is picked: all in turn; any; or of any two the one with fewer requests under way."""

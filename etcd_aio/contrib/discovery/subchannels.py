@@ -7,9 +7,9 @@ from typing import Any, Final
 import grpc
 import grpc.aio
 
-from etcd_aio.aio import start_background_task
+from etcd_aio.base.aio import start_background_task
 from etcd_aio.contrib.discovery.running import Running
-from etcd_aio.layers import ServiceEndpoint
+from etcd_aio.services import ServiceEndpoint
 
 _CLOSED: Final = grpc.ChannelConnectivity.SHUTDOWN
 _PATIENCE: Final = 1.0  # seconds, for what takes a turn of the loop

@@ -11,12 +11,12 @@ from contextlib import asynccontextmanager
 from typing import ClassVar, Literal, TypeAlias, TypeVar, get_args
 
 from etcd_aio import Client, KeyLike
+from etcd_aio.arguments import encode_key, finite_seconds, flag, whole_number
+from etcd_aio.base.reprs import when_constructed
 from etcd_aio.contrib.source import ClientSource, new_client
 from etcd_aio.contrib.web.jobs import Job, Jobs, Work
 from etcd_aio.contrib.web.readiness import Readiness, ReadinessCheck
 from etcd_aio.contrib.web.singleton import Singleton
-from etcd_aio.reprs import when_constructed
-from etcd_aio.types import encode_key, finite_seconds, flag, whole_number
 
 Ready: TypeAlias = Literal["lazy", "connected"]
 """When an application starts: at once, or when a member is connected."""

@@ -8,9 +8,9 @@ from types import TracebackType
 from typing import TYPE_CHECKING
 
 from etcd_aio import Client, KeyLike, op
+from etcd_aio.arguments import encode_key
+from etcd_aio.base.not_awaitable import AsyncBlock
 from etcd_aio.errors import ClientUsageError
-from etcd_aio.not_awaitable import AsyncBlock
-from etcd_aio.types import encode_key
 
 if TYPE_CHECKING:
     from etcd_aio.concurrency import Lock

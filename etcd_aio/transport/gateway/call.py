@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final, Protocol
 
-from etcd_aio.deadline import NEVER
+from etcd_aio.base.deadline import NEVER
 from etcd_aio.errors import AttemptFailure, Delivery, LocalReason, StatusCode
 from etcd_aio.transport.deadlines import DeadlineTimer
 from etcd_aio.transport.gateway.channel import Channel

@@ -9,9 +9,9 @@ import asyncio
 from collections.abc import Callable, Coroutine
 from typing import Any, Final
 
-from etcd_aio.aio import start_background_task
-from etcd_aio.closing import Unwinding, unwound
-from etcd_aio.deadline import NEVER
+from etcd_aio.base.aio import start_background_task
+from etcd_aio.base.closing import Unwinding, unwound
+from etcd_aio.base.deadline import NEVER
 from etcd_aio.errors import (
     AttemptFailure,
     ConnectError,

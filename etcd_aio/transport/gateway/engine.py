@@ -6,7 +6,7 @@ each attempt to a request and back, so everything above it stays as it is. It is
 
 from typing import Final
 
-from etcd_aio.deadline import NEVER
+from etcd_aio.base.deadline import NEVER
 from etcd_aio.errors import AttemptFailure, ConnectError, LocalReason
 from etcd_aio.transport.document import most_bytes
 from etcd_aio.transport.gateway.call import Answer, Call

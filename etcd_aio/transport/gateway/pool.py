@@ -11,7 +11,7 @@ from collections.abc import Callable, Coroutine
 from itertools import islice
 from typing import Any, Final, Protocol, cast
 
-from etcd_aio.aio import start_timer, start_timer_at
+from etcd_aio.base.aio import start_timer, start_timer_at
 from etcd_aio.errors import AttemptFailure, ConnectError, ConnectionLostError
 from etcd_aio.transport.gateway.call import Call
 from etcd_aio.transport.gateway.channel import Channel

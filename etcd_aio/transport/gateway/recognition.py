@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from etcd_aio.deadline import NEVER
+from etcd_aio.base.deadline import NEVER
 from etcd_aio.errors import ConnectError
 from etcd_aio.transport.gateway.call import Answer, Call, CallOwner
 from etcd_aio.transport.gateway.channel import Channel

@@ -5,7 +5,7 @@ from collections import deque
 from collections.abc import Callable
 from typing import Final
 
-from etcd_aio.aio import wake
+from etcd_aio.base.aio import wake
 from etcd_aio.errors import AttemptFailure, Delivery, StatusCode
 from etcd_aio.transport.framing import check_prefix
 from etcd_aio.transport.gateway.call import JSON_FACTOR, JSON_SLACK

@@ -7,7 +7,7 @@ import pytest
 
 from etcd_aio import codec, pb
 from etcd_aio.admin.leader import LeaderTransfer
-from etcd_aio.call_options import UNSET, RetryMode, Timeout
+from etcd_aio.base.call_options import UNSET, RetryMode, Timeout
 from etcd_aio.errors import (
     AttemptFailure,
     BadLeaderTransfereeError,

@@ -8,7 +8,7 @@ import pytest
 
 from etcd_aio import codec, pb
 from etcd_aio.admin.snapshot import TRAILER_SIZE, Snapshot, TrailingHash
-from etcd_aio.call_options import UNSET, RetryMode, Timeout
+from etcd_aio.base.call_options import UNSET, RetryMode, Timeout
 from etcd_aio.errors import (
     ClientClosedError,
     ClientUsageError,

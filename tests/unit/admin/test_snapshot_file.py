@@ -14,7 +14,7 @@ import pytest
 from etcd_aio.admin import snapshot_file
 from etcd_aio.admin.snapshot import Snapshot
 from etcd_aio.admin.snapshot_file import SnapshotFile, save
-from etcd_aio.call_options import UNSET
+from etcd_aio.base.call_options import UNSET
 from etcd_aio.errors import ConnectionLostError, SnapshotChecksumError
 from tests.support.calls import Calls, unknown
 from tests.support.fake_engine import FakeStream

@@ -8,7 +8,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from etcd_aio.backoff import Backoff
 from etcd_aio.balancer.connection_set import (
     DEMAND_SECONDS,
     ConnectionSet,
@@ -18,6 +17,7 @@ from etcd_aio.balancer.connection_set import (
     keep_first,
     keep_random,
 )
+from etcd_aio.base.backoff import Backoff
 
 UNUSED, CONNECTING, HEALTHY, DOUBTED, UNHEALTHY, FAILED = EndpointState
 BACKOFF = Backoff(initial=1.0, multiplier=2.0, maximum=4.0, jitter=0.0)

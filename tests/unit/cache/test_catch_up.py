@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 
 from etcd_aio import EtcdError, KeyRange, KeyValue, WatchBatch
+from etcd_aio.base.deadline import NEVER
 from etcd_aio.cache.catch_up import CatchUp
 from etcd_aio.cache.state import Replica, Transition
 from etcd_aio.cache.waiting import RevisionWaiters
-from etcd_aio.deadline import NEVER
 from etcd_aio.errors import PermissionDeniedError
 from etcd_aio.types import EarlyProgress
 from tests.support.virtual_time import tasks, turns

@@ -5,8 +5,8 @@ import asyncio
 import pytest
 
 from etcd_aio import EtcdError, EtcdTimeoutError
+from etcd_aio.base.deadline import NEVER
 from etcd_aio.cache.probe import SharedProbe
-from etcd_aio.deadline import NEVER
 from tests.support.virtual_time import turns
 
 pytestmark = pytest.mark.anyio

@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 
 from etcd_aio import CacheError, WatchBatch
+from etcd_aio.base.deadline import NEVER
 from etcd_aio.cache.state import Replica, Transition
 from etcd_aio.cache.waiting import RevisionWaiters, raised_again
-from etcd_aio.deadline import NEVER
 from tests.support.virtual_time import timers, turns
 
 pytestmark = [pytest.mark.anyio, pytest.mark.virtual_time]

@@ -84,7 +84,7 @@ def test_version_help_and_completion_import_neither_rich_nor_other_verbs() -> No
         "    main()\n"
         "except SystemExit:\n"
         "    pass\n"
-        "late = {'rich', 'tomllib', 'etcd_aio.concurrency', 'etcd_aio.layers'}\n"
+        "late = {'rich', 'tomllib', 'etcd_aio.concurrency', 'etcd_aio.mirror', 'etcd_aio.services'}\n"
         "late |= {f'etcd_aio.cli.{verb}' for verb in ('kv', 'lock', 'endpoint')}\n"
         "assert not late & set(sys.modules), late & set(sys.modules)"
     )

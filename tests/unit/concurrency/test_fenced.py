@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from etcd_aio import Header, Key, Txn, TxnResult, op
-from etcd_aio.call_options import RetryMode, Timeout
+from etcd_aio.base.call_options import RetryMode, Timeout
 from etcd_aio.concurrency.fenced import FencedWriter
 
 pytestmark = pytest.mark.anyio

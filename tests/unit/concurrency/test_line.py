@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from etcd_aio import Header, KeyValue, PutResult, RangeResult, TxnResult, op
-from etcd_aio.aio import start_background_task
+from etcd_aio.base.aio import start_background_task
 from etcd_aio.concurrency.held import Subject
 from etcd_aio.concurrency.line import Line
 from etcd_aio.concurrency.loans import OnLoss

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 import pytest
 
 from etcd_aio.balancer import Balancer, Endpoint, parse_endpoints
-from etcd_aio.call_options import Timeout
+from etcd_aio.base.call_options import Timeout
 from etcd_aio.discovery import Discovery, Resolution, Resolver, StaticResolver
 from etcd_aio.errors import ConfigError, ConnectError, ConnectionLostError, DiscoveryError, NoAvailableEndpointsError
 from etcd_aio.transport import RequestMetadata

@@ -11,7 +11,7 @@ import pytest
 
 from etcd_aio import codec, pb
 from etcd_aio.balancer import Health
-from etcd_aio.call_options import RetryMode
+from etcd_aio.base.call_options import RetryMode
 from etcd_aio.error_handler import RetryPolicy, RetryThrottling
 from etcd_aio.error_handler.credentials import Password, StaticToken
 from etcd_aio.error_handler.login import TIMEOUT

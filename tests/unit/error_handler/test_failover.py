@@ -6,8 +6,8 @@ from typing import cast
 
 import pytest
 
-from etcd_aio.backoff import Backoff
 from etcd_aio.balancer import Balancer, SubConnection
+from etcd_aio.base.backoff import Backoff
 from etcd_aio.error_handler.failover import StreamFailures, next_avoided, seconds_before_next
 from etcd_aio.error_handler.retry_verdicts import Verdict
 from etcd_aio.errors import ConnectError, ConnectionLostError

@@ -9,7 +9,7 @@ from typing import TypeAlias
 import pytest
 
 from etcd_aio import codec, pb
-from etcd_aio.call_options import RetryMode
+from etcd_aio.base.call_options import RetryMode
 from etcd_aio.error_handler import RetryPolicy, StreamedReply
 from etcd_aio.error_handler.reply import LARGE
 from etcd_aio.errors import (

@@ -9,7 +9,7 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from etcd_aio.deadline import NEVER
+from etcd_aio.base.deadline import NEVER
 from etcd_aio.error_handler.token_manager import TokenManager, private_copy
 from etcd_aio.error_handler.token_state import TokenState
 from etcd_aio.errors import (

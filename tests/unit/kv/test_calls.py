@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 import pytest
 
 from etcd_aio import UNSET, RetryMode, Timeout, codec, methods, pb
-from etcd_aio.deadline import deadline_after
+from etcd_aio.base.deadline import deadline_after
 from etcd_aio.errors import EmptyKeyError, InvalidRequestError, LeaseProvidedError, NoSpaceError, ValueProvidedError
 from etcd_aio.kv import op
 from etcd_aio.kv.calls import KV

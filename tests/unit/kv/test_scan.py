@@ -8,9 +8,9 @@ from typing import cast
 import pytest
 
 from etcd_aio import codec, pb
-from etcd_aio.aio import start_task
-from etcd_aio.call_options import UNSET, RetryMode, Timeout
-from etcd_aio.deadline import deadline_after
+from etcd_aio.base.aio import start_task
+from etcd_aio.base.call_options import UNSET, RetryMode, Timeout
+from etcd_aio.base.deadline import deadline_after
 from etcd_aio.error_handler import Invoker, StreamedReply
 from etcd_aio.errors import (
     ClientUsageError,

@@ -4,7 +4,7 @@ import warnings
 
 import pytest
 
-from etcd_aio.call_options import UNSET, RetryMode, Timeout
+from etcd_aio.base.call_options import UNSET, RetryMode, Timeout
 from etcd_aio.errors import ClientUsageError, InvalidRequestError
 from etcd_aio.kv import op
 from etcd_aio.kv.compare import Key

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from etcd_aio.call_options import RetryMode, Timeout
+from etcd_aio.base.call_options import RetryMode, Timeout
 from etcd_aio.errors import ConnectionLostError, EmptyKeyError, EtcdTimeoutError
 from etcd_aio.kv.op import GetOp, PutOp, TxnOp
 from etcd_aio.kv.update import Update

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from etcd_aio import codec, pb
-from etcd_aio.call_options import RetryMode
+from etcd_aio.base.call_options import RetryMode
 from etcd_aio.error_handler import StreamedReply
 from etcd_aio.error_handler.credentials import Password
 from etcd_aio.errors import (

@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from etcd_aio import Client, Header, PutResult, TxnResult, op
-from etcd_aio.call_options import RetryMode, Timeout
+from etcd_aio.base.call_options import RetryMode, Timeout
 from etcd_aio.errors import OutcomeUnknownError
 from etcd_aio.fake import FakeEtcd
 from etcd_aio.once import ExactlyOnce

@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from etcd_aio.deadline import NEVER
+from etcd_aio.base.deadline import NEVER
 from etcd_aio.errors import ClientUsageError, EtcdTimeoutError, NoLeaderError
 from etcd_aio.once.single_flight import SingleFlight
 from tests.support.virtual_time import tasks, turns

@@ -6,7 +6,7 @@ from typing import Any, Self
 import pytest
 
 from etcd_aio import Header, LeaseTimeToLiveResult, TxnResult
-from etcd_aio.deadline import NEVER
+from etcd_aio.base.deadline import NEVER
 from etcd_aio.errors import ClientUsageError, EtcdTimeoutError, LeaseNotFoundError, NoLeaderError
 from etcd_aio.once.slot import Slot, SlotState, Transition
 from etcd_aio.once.slots import SlotPool

@@ -12,8 +12,8 @@ import pytest
 from etcd_aio import Client, op
 from etcd_aio.errors import EtcdTimeoutError
 from etcd_aio.fake import FakeEtcd
-from etcd_aio.layers import OnConflict
 from etcd_aio.recipes import Barrier, Group, IdAllocator, Job, PriorityQueue, Queue, Worker, WorkQueue
+from etcd_aio.services import OnConflict
 from tests.support.turns import ends_within
 from tests.support.virtual_time import tasks
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from etcd_aio import InvalidRequestError, ResultLostError, TxnResult, op
-from etcd_aio.contention import Contention
+from etcd_aio.base.contention import Contention
 from etcd_aio.errors import CounterError, CounterLimitError, EmptyKeyError, EtcdError, EtcdTimeoutError
 from etcd_aio.fake import FakeEtcd
 from etcd_aio.recipes import Counter, IdAllocator

@@ -10,7 +10,7 @@ import pytest
 from etcd_aio import InvalidRequestError
 from etcd_aio.errors import EmptyGroupError
 from etcd_aio.recipes import HashRing
-from etcd_aio.recipes.hash_ring import hash_of, points_of
+from etcd_aio.recipes.group.hash_ring import hash_of, points_of
 
 KEYS = [f"user/{number}" for number in range(20_000)]
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from etcd_aio.recipes.meeting import Await, Entering, Leaving, Open, Participant, Step, entering, leaving
+from etcd_aio.recipes.barrier.meeting import Await, Entering, Leaving, Open, Participant, Step, entering, leaving
 
 A, B, C, D = (Participant(name, revision) for name, revision in ((b"a", 10), (b"b", 20), (b"c", 30), (b"d", 40)))
 

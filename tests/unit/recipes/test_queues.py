@@ -19,8 +19,9 @@ from etcd_aio.errors import (
     ResultLostError,
 )
 from etcd_aio.fake import FakeEtcd
-from etcd_aio.recipes import Item, PriorityQueue, Queue, numbers, taking
-from etcd_aio.recipes.sequence import Sequence
+from etcd_aio.recipes import Item, PriorityQueue, Queue
+from etcd_aio.recipes.queue.queue import numbers, taking
+from etcd_aio.recipes.queue.sequence import Sequence
 from tests.support.virtual_time import tasks, turns
 
 pytestmark = [pytest.mark.anyio, pytest.mark.virtual_time]

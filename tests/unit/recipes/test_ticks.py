@@ -7,7 +7,7 @@ import pytest
 
 from etcd_aio import InvalidRequestError
 from etcd_aio.errors import ScheduleError
-from etcd_aio.recipes.ticks import Computed, Plan, Times, interval, plan, text_of, tick_of
+from etcd_aio.recipes.schedule.ticks import Computed, Plan, Times, interval, plan, text_of, tick_of
 
 MIDNIGHT = datetime(2030, 1, 1, tzinfo=UTC)
 

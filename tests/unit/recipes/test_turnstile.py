@@ -5,8 +5,8 @@ import random
 
 import pytest
 
-from etcd_aio.recipes.read_set import Snapshot
-from etcd_aio.recipes.turnstile import Pass, Turnstile
+from etcd_aio.recipes.stm.read_set import Snapshot
+from etcd_aio.recipes.stm.turnstile import Pass, Turnstile
 from tests.support.virtual_time import turns
 
 pytestmark = [pytest.mark.anyio, pytest.mark.virtual_time]

@@ -61,12 +61,12 @@ class LostError(EtcdError):
     "etcd_aio/other.py": "def hidden() -> None: ...\n",
     "etcd_aio/_tools.py": "def tool() -> None: ...\n",
     # A function has the name of its module, and a module hands names on as a package does.
-    "etcd_aio/layers/__init__.py": "from etcd_aio.layers.follow import follow as follow\n",
-    "etcd_aio/layers/follow.py": "def follow() -> None: ...\n\n\nclass Batch: ...\n\n\nclass Step: ...\n",
-    "etcd_aio/layers/mirror.py": """
-from etcd_aio.layers.follow import Batch as Batch
-from etcd_aio.layers.follow import Step
-from etcd_aio.layers.follow import follow as follow
+    "etcd_aio.services/__init__.py": "from etcd_aio.services.follow import follow as follow\n",
+    "etcd_aio.services/follow.py": "def follow() -> None: ...\n\n\nclass Batch: ...\n\n\nclass Step: ...\n",
+    "etcd_aio/services/naming.py": """
+from etcd_aio.services.follow import Batch as Batch
+from etcd_aio.services.follow import Step
+from etcd_aio.services.follow import follow as follow
 
 
 class Mirror: ...
@@ -78,12 +78,12 @@ FACTS = [
     "class etcd_aio.Client(Base)",
     "class etcd_aio.errors.EtcdError(Exception)",
     "class etcd_aio.errors.LostError(EtcdError)",
-    "class etcd_aio.layers.mirror.Batch()",
-    "class etcd_aio.layers.mirror.Mirror()",
+    "class etcd_aio.services.naming.Batch()",
+    "class etcd_aio.services.naming.Mirror()",
     "def etcd_aio.Client.shared -> int",
     "def etcd_aio.connect -> None",
     "def etcd_aio.errors.EtcdError.text -> str",
-    "def etcd_aio.layers.follow -> None",
+    "def etcd_aio.services.follow -> None",
     "etcd_aio.Client(*, timeout: float = 5.0)",
     "etcd_aio.Client(0, endpoints: str | None = None)",
     "etcd_aio.Client.endpoints = endpoints",
@@ -99,7 +99,7 @@ FACTS = [
     "etcd_aio.connect(0, client: Client)",
     "etcd_aio.errors.EtcdError.code: int",
     "etcd_aio.errors.LostError.default_message = 'lost'",
-    "etcd_aio.layers.mirror.follow is etcd_aio.layers.follow",
+    "etcd_aio.services.naming.follow is etcd_aio.services.follow",
 ]
 
 

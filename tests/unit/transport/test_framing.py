@@ -6,7 +6,7 @@ from io import BytesIO
 import pytest
 
 from etcd_aio.transport.framing import Deframer, frame_message
-from etcd_aio.transport.native_calls import IncrementalSink
+from etcd_aio.transport.native.calls import IncrementalSink
 from tests.support.collectors import Worked
 
 pytestmark = pytest.mark.anyio

@@ -15,7 +15,7 @@ from etcd_aio.errors import AttemptFailure, Delivery, StatusCode
 from etcd_aio.http2 import HeaderBlock, RequestHeaders
 from etcd_aio.transport.framing import PREFIX, Deframer
 from etcd_aio.transport.interface import Collect, Collector
-from etcd_aio.transport.native_calls import StreamCall, UnaryCall, failure_in
+from etcd_aio.transport.native.calls import StreamCall, UnaryCall, failure_in
 from tests.support.collectors import Kept, Worked
 
 LIMIT = 2**26

@@ -4,9 +4,10 @@ from enum import Enum
 
 import pytest
 
+from etcd_aio.arguments import parse_word
 from etcd_aio.errors import InvalidRequestError
 from etcd_aio.types import Alarm, Permission
-from etcd_aio.types.enums import DowngradeAction, SortBy, SortOrder, parse_word
+from etcd_aio.types.enums import DowngradeAction, SortBy, SortOrder
 
 
 @pytest.mark.parametrize("member", [*SortBy, *SortOrder, *Alarm, *DowngradeAction, *Permission])

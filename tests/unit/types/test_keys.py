@@ -2,8 +2,8 @@
 
 import pytest
 
+from etcd_aio.arguments import KeyLike
 from etcd_aio.errors import EmptyKeyError, InvalidRequestError
-from etcd_aio.types.arguments import KeyLike
 from etcd_aio.types.keys import KeyRange, prefix_end, range_arguments
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from etcd_aio import codec, methods, pb
 from etcd_aio.balancer import StoreDoubts
-from etcd_aio.call_options import UNSET, RetryMode, Timeout
+from etcd_aio.base.call_options import UNSET, RetryMode, Timeout
 from etcd_aio.error_handler.description import explain
 from etcd_aio.errors import (
     AuthenticationFailedError,

@@ -1,0 +1,1 @@
+"""Base: tools that all packages share: tasks and waiters, deadlines and pauses, closing, logs, options of calls."""

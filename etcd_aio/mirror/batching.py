@@ -1,0 +1,89 @@
+"""Batching: how the changes of a source become txns of a destination. Pure.
+
+Small revisions share a txn, so their atomicity only grows; of several changes of a key the last one counts. A revision
+that is larger than a txn may be is split, since there is no other way.
+"""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from itertools import groupby
+from typing import Final
+
+from etcd_aio.mirror.reconcile import Change
+
+_OP_BYTES: Final = 32  # of a request, besides key and value of an operation, at most
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """How large a txn may be.
+
+    Attributes:
+        ops: the most changes.
+        bytes: of all changes together; a single change may be larger.
+    """
+
+    ops: int
+    bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """The changes of one txn.
+
+    Attributes:
+        changes: each key once.
+        revision: of the source; with this step everything up to it is copied.
+        is_complete: nothing of a later revision is copied: the next step does not belong to the same revision.
+    """
+
+    changes: tuple[Change, ...]
+    revision: int
+    is_complete: bool = True
+
+
+def size_of(change: Change) -> int:
+    """Bytes of a request that a change takes."""
+    key, value = change
+    return _OP_BYTES + len(key) + (0 if value is None else len(value))
+
+
+def pack(changes: Iterable[Change], limits: Limits) -> Iterator[tuple[Change, ...]]:
+    """Cut changes of different keys into parts that each fit into a txn."""
+    part: list[Change] = []
+    size = 0
+    for change in changes:
+        added = size_of(change)
+        if part and (len(part) >= limits.ops or size + added > limits.bytes):
+            yield tuple(part)
+            part, size = [], 0
+        part.append(change)
+        size += added
+    if part:
+        yield tuple(part)
+
+
+def steps(changes: Iterable[tuple[int, Change]], before: int, limits: Limits) -> Iterator[Step]:
+    """Make txns of changes.
+
+    Args:
+        changes: each with its revision, in the order of revisions; whole revisions.
+        before: the revision that is copied already.
+        limits: of a txn.
+    """
+    joined: dict[bytes, bytes | None] = {}
+    size = 0
+    for revision, group in groupby(changes, key=lambda change: change[0]):
+        own = [change for _, change in group]
+        added = sum(map(size_of, own))
+        if joined and (len(joined) + len(own) > limits.ops or size + added > limits.bytes):
+            yield Step(tuple(joined.items()), before)
+            joined, size = {}, 0
+        parts = list(pack(own, limits))
+        for part in parts[:-1]:
+            yield Step(part, before, is_complete=False)
+        joined.update(parts[-1])
+        size += sum(map(size_of, parts[-1])) if len(parts) > 1 else added
+        before = revision
+    if joined:
+        yield Step(tuple(joined.items()), before)

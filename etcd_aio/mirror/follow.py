@@ -1,0 +1,299 @@
+"""Follow: all keys of a prefix and then every change of them, as one iterator that can be resumed.
+
+It joins a scan and a watch: pages of the keys at one revision, then batches of whole revisions from the next one on.
+Each batch says how far the receiver is with it, and a later follow goes on from there.
+"""
+
+from collections.abc import AsyncIterator, Collection
+from dataclasses import dataclass
+from types import TracebackType
+from typing import ClassVar, Final, Self
+
+from etcd_aio import UNSET, Event, EventType, KeyLike, KeyRange, KeyValue, Scan, Store, Timeout, Watcher, op
+from etcd_aio.arguments import to_bytes, whole_number
+from etcd_aio.base.not_awaitable import NotAwaitable
+from etcd_aio.base.reprs import when_constructed
+from etcd_aio.errors import ClientUsageError, CompactedError, StoreRolledBackError
+from etcd_aio.mirror.reconcile import Merge, changed_since
+from etcd_aio.mirror.sorting import sorted_keys
+
+_STREAM: Final = "etcd_aio mirror"
+"""A stream of their own, so that no other watch requests progress on it: before etcd 3.4.25 and 3.5.8 the answer can
+come ahead of events, and a revision that was taken from it would lose them."""
+
+_NOT_ENTERED: Final = "follow() is not entered: write `async with follow(...) as batches:`"
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class MirrorBatch:
+    """A step of a follow.
+
+    Attributes:
+        changes: puts and deletes. Those of one revision are in one batch, except in the base.
+        revision: how far the receiver is once it has applied the batch: `follow(..., since=revision)` goes on from
+            here. It is 0, or what it was before, until the base is complete.
+        is_base: whether the changes come from a list of the keys, and not from their history.
+    """
+
+    changes: tuple[Event, ...]
+    revision: int
+    is_base: bool = False
+
+    def __repr__(self) -> str:
+        base = ", is_base=True" if self.is_base else ""
+        return f"MirrorBatch(<{len(self.changes)} changes>, revision={self.revision}{base})"
+
+
+class Follow(NotAwaitable, AsyncIterator[MirrorBatch]):
+    """The keys of a prefix and all their changes: see `follow`.
+
+    It is entered and iterated over once, by one task at a time. Cancelling a step of the iteration loses nothing: the
+    next step returns the same batch. So does a step after an error that is `retryable`.
+
+    Iterating raises:
+
+    - `CompactedError`: the changes after `since` are compacted, or the base took longer than a compaction, and `known`
+      is not given.
+    - `StoreRolledBackError`: the store is behind `since`, or went back meanwhile, and `known` is not given; or it is
+      behind what a `client.ordered()` that is followed has seen.
+    - `EtcdError`: as every scan and watch.
+    """
+
+    usage: ClassVar[str] = _NOT_ENTERED
+
+    def __init__(
+        self, store: Store, prefix: KeyLike, *, since: int, known: Collection[KeyLike] | None, timeout: Timeout
+    ) -> None:
+        self._store = store
+        self._prefix = to_bytes(prefix, "prefix")
+        self._keys = KeyRange.of(prefix=self._prefix)
+        if known is not None and (isinstance(known, str | bytes) or not isinstance(known, Collection)):
+            raise TypeError(f"known must be a collection of keys, got {type(known).__name__}")
+        self._known = known
+        self._timeout: Timeout = timeout
+        self._revision = whole_number(since, "since")
+        self._must_list = since == 0
+        self._base: _Base | None = None
+        self._watcher: Watcher | None = None
+        self._error: CompactedError | StoreRolledBackError | None = None  # that has ended it
+        self._is_entered = False
+        self._is_closed = False
+        self._is_taking = False
+
+    @when_constructed
+    def __repr__(self) -> str:
+        return f"<Follow {self._keys} after revision {self._revision}>"
+
+    # Lifetime.
+
+    async def __aenter__(self) -> Self:
+        if self._is_entered or self._is_closed:
+            raise ClientUsageError("follow() can only be entered once: call it again")
+        self._is_entered = True
+        return self
+
+    async def __aexit__(
+        self, exc_type: type[BaseException] | None, exc: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        await self.aclose()
+
+    async def aclose(self) -> None:
+        """End it, and close its scan and its watch at once. Safe to repeat."""
+        self._is_closed = True
+        base, self._base = self._base, None
+        watcher, self._watcher = self._watcher, None
+        if base is not None:
+            await base.aclose()
+        if watcher is not None:
+            await watcher.aclose()
+
+    # Iteration.
+
+    @property
+    def revision(self) -> int:
+        """The `revision` of the last batch; at first `since`."""
+        return self._revision
+
+    @property
+    def pending(self) -> int:
+        """How many changes were received and not taken yet: if it is not 0, the next step does not wait."""
+        return 0 if self._watcher is None else self._watcher.statistics().pending_events
+
+    @property
+    def is_connected(self) -> bool:
+        """Whether changes arrive: its watch is on a server now. False during the base."""
+        return self._watcher is not None and self._watcher.statistics().is_connected
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> MirrorBatch:
+        if not self._is_entered:
+            raise ClientUsageError(_NOT_ENTERED)
+        if self._is_taking:
+            raise ClientUsageError("two tasks iterate over one follow(): give each its own")
+        self._is_taking = True
+        try:
+            batch = None
+            while batch is None and not self._is_closed:
+                batch = await self._next()
+            if batch is None or self._is_closed:
+                raise StopAsyncIteration
+        finally:
+            self._is_taking = False
+        self._revision = batch.revision
+        return batch
+
+    async def _next(self) -> MirrorBatch | None:
+        """The next batch; None if something else is to be done before."""
+        if self._error is not None:
+            raise self._error.with_traceback(None)  # it is raised repeatedly, and the traceback would grow
+        try:
+            if self._must_list:
+                await self._begin_base(self._revision)
+            if self._base is not None:
+                return await self._next_of_base(self._base)
+            if self._is_closed:
+                return None
+            if self._watcher is None:
+                await self._begin_watch()
+                return None
+            batch = await self._watcher.next_batch()
+        except (CompactedError, StoreRolledBackError) as error:
+            await self._list_again(error)
+            return None
+        return MirrorBatch(batch.events, batch.revision)
+
+    async def _list_again(self, error: CompactedError | StoreRolledBackError) -> None:
+        """The history is not there: go on with the difference to the known keys.
+
+        Raises:
+            CompactedError, StoreRolledBackError: they are not known, or cannot be listed.
+        """
+        base, self._base = self._base, None
+        watcher, self._watcher = self._watcher, None
+        if watcher is not None:
+            await watcher.aclose()
+        if base is not None:
+            await base.aclose()
+        # A list goes back only in a store that has seen more, such as `client.ordered()`: the next list would, too.
+        if self._known is None or (base is not None and isinstance(error, StoreRolledBackError)):
+            self._error = error
+            raise error
+        self._revision = 0 if isinstance(error, StoreRolledBackError) else self._revision
+        self._must_list = True
+
+    # The base.
+
+    async def _begin_base(self, complete_to: int) -> None:
+        keys = await sorted_keys(() if self._known is None else self._known, "known")
+        if not self._is_closed:
+            self._must_list = False
+            self._base = _Base(self._store.scan(prefix=self._prefix, timeout=self._timeout), keys, complete_to)
+
+    async def _next_of_base(self, base: "_Base") -> MirrorBatch:
+        changes, is_last = await base.next()
+        if is_last:
+            self._base = None
+        return MirrorBatch(changes, base.revision if is_last else self._revision, is_base=True)
+
+    # The changes.
+
+    async def _begin_watch(self) -> None:
+        watcher = self._store.watch(
+            prefix=self._prefix,
+            start_revision=self._revision + 1,
+            progress_notify=True,
+            stream=_STREAM,
+            timeout=self._timeout,
+        )
+        await watcher.__aenter__()
+        try:
+            # A watch from the future waits: only a read tells that the store is behind. It comes second, since a watch
+            # notices by itself if the store goes back later.
+            look = op.range(self._keys.key, count_only=True)
+            head = (await self._store.do(look, timeout=self._timeout)).revision
+            if head < self._revision:
+                raise StoreRolledBackError(revision=head, seen=self._revision)
+        except BaseException:  # a cancellation too
+            await watcher.aclose()
+            raise
+        if self._is_closed:
+            await watcher.aclose()
+        else:
+            self._watcher = watcher
+
+
+class _Base:
+    """The keys as they are, by pages: what a receiver lacks that has some keys as they were.
+
+    Args:
+        scan: of the keys.
+        known: the keys that the receiver has, sorted.
+        complete_to: the revision up to which it has the changes of these.
+    """
+
+    def __init__(self, scan: Scan, known: Collection[bytes], complete_to: int) -> None:
+        self._pages = scan.pages()
+        self._complete_to = complete_to
+        self._merge: Merge[KeyValue, None] | None = None
+        if known:
+            self._merge = Merge()
+            self._merge.destination.add(tuple(known), (None,) * len(known), is_last=True)
+
+    @property
+    def revision(self) -> int:
+        """The revision of the keys, once a page was read."""
+        return self._pages.revision
+
+    async def next(self) -> tuple[tuple[Event, ...], bool]:
+        """The changes of the next page, and whether it is the last one."""
+        page = await anext(self._pages)
+        put = EventType.PUT
+        if self._merge is None:
+            return tuple([Event(put, kv) for kv in page.kvs]), not page.more
+        self._merge.source.add([kv.key for kv in page.kvs], page.kvs, is_last=not page.more)
+        source, known = self._merge.take()
+        puts, gone = changed_since(source, known, self._complete_to)
+        revision = self._pages.revision
+        deletes = [Event(EventType.DELETE, KeyValue(key, mod_revision=revision)) for key in gone]
+        return (*[Event(put, kv) for kv in puts], *deletes), not page.more
+
+    async def aclose(self) -> None:
+        """Close the scan."""
+        await self._pages.aclose()
+
+
+def follow(
+    store: Store,
+    prefix: KeyLike,
+    *,
+    since: int = 0,
+    known: Collection[KeyLike] | None = None,
+    timeout: Timeout = UNSET,
+) -> Follow:
+    """All keys of a prefix, and then every change of them.
+
+        async with follow(client, "svc/") as batches:
+            async for batch in batches:
+                for event in batch.changes: ...
+                save(batch.revision)
+
+    Args:
+        store: a client, or what serves as one.
+        prefix: of the keys; empty is every key.
+        since: the `revision` of the last batch that was applied, to go on after it. 0 begins with the base: all keys
+            at one revision, page by page.
+        known: the keys that the receiver has. If the history after `since` is compacted, or the store went back, the
+            iteration goes on with a base that has the difference: the keys that were put since, or are not known, and
+            deletes of the known ones that are gone. It is read when it is needed, so give the dict or set that the
+            batches are applied to. Default: None, that is an error.
+        timeout: seconds for each request; the client's default if it is not given.
+
+    Returns:
+        Follow: nothing is sent before it is entered and iterated over.
+
+    Raises:
+        InvalidRequestError, TypeError: an argument is invalid.
+    """
+    return Follow(store, prefix, since=since, known=known, timeout=timeout)

@@ -1,0 +1,1 @@
+"""Barriers: processes that wait for a key, or for each other."""

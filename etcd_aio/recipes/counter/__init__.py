@@ -1,0 +1,1 @@
+"""Counters and ids: numbers that many processes change."""

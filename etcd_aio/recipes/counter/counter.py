@@ -1,0 +1,246 @@
+"""Counter: a whole number under a key, to which many tasks and processes add.
+
+Additions of one process are combined by `combiner.py`: those that wait at the same time are one txn, which adds their
+sum. Each gets its own value in between, as if they were made one after the other. So the tasks of a process never
+conflict, and need one round trip together. What the counter was after the last txn is remembered, so the next one is
+sent without a read.
+
+The key has the number as decimal text, so any client can read and write it.
+"""
+
+import asyncio
+from typing import Final, TypeAlias
+
+from etcd_aio import EtcdTimeoutError, Key, KeyValue, ResultLostError, Store, TxnResult, Writer, op
+from etcd_aio.arguments import encode_key
+from etcd_aio.base.call_options import UNSET, Timeout
+from etcd_aio.base.deadline import NEVER, deadline_after, time_left
+from etcd_aio.base.reprs import when_constructed
+from etcd_aio.errors import CounterError, CounterLimitError, InvalidRequestError
+from etcd_aio.recipes.counter.combiner import Call, Combiner
+from etcd_aio.recipes.counter.sums import Refusal, Sums, sums
+from etcd_aio.store import writer_for
+from etcd_aio.types import KeyLike, OpResult, shown_key
+
+DEFAULT_TIMEOUT: Final = 5.0
+"""Seconds for a call of a counter; the default of `Client`."""
+
+_MOST_DIGITS: Final = 1000  # Python converts more only if it is told to
+
+_LARGEST: Final = 10**_MOST_DIGITS - 1
+
+_Addition: TypeAlias = Call[int, int]
+
+
+class Counter:
+    """A counter: `counter = Counter(client, "visits")`; `await counter.add(1)` returns the value afterwards.
+
+    One object for each counter and process is best: calls of one object are combined into one txn.
+
+    Args:
+        client: the client, or a store that wraps one.
+        name: the key.
+        minimum: the smallest value that `add` leaves. Default: None, no limit.
+        maximum: the largest one. Default: None, no limit.
+        writer: makes the txns, such as `client.exactly_once()`, with which `add` is exact although answers are lost.
+            Default: the client.
+        timeout: seconds for a call that has no `timeout` of its own; None for no limit. Default: 5, as of `Client`.
+
+    Raises:
+        InvalidRequestError, EmptyKeyError, TypeError: an argument is invalid.
+    """
+
+    def __init__(
+        self,
+        client: Store,
+        name: KeyLike,
+        *,
+        minimum: int | None = None,
+        maximum: int | None = None,
+        writer: Writer | None = None,
+        timeout: float | None = DEFAULT_TIMEOUT,
+    ) -> None:
+        self._store = client
+        self._key = encode_key(name, "name")
+        self._minimum = None if minimum is None else _integer(minimum, "minimum")
+        self._maximum = None if maximum is None else _integer(maximum, "maximum")
+        if minimum is not None and maximum is not None and minimum > maximum:
+            raise InvalidRequestError(f"minimum {minimum} is above maximum {maximum}")
+        self._writer = writer_for(client, writer)
+        self._is_exact = not hasattr(self._writer, "do")  # no store, so its answers are true of every copy
+        deadline_after(timeout, 0.0)
+        self._timeout = timeout
+        self._additions = Combiner[int, int](f"counter {self._key!r}", self._send, self._forget)
+        self._value = 0
+        self._known_revision: int | None = None  # at which the key had that value; None if that is not known
+
+    @when_constructed
+    def __repr__(self) -> str:
+        return f"<Counter {shown_key(self._key)}>"
+
+    async def add(self, number: int = 1, *, timeout: Timeout = UNSET) -> int:
+        """Add a number; a negative one is subtracted. A counter that does not exist is 0.
+
+        Args:
+            number: what to add.
+            timeout: seconds for the whole call; None for no limit.
+
+        Returns:
+            int: the value afterwards. No other addition of any process gets the same state.
+
+        Raises:
+            CounterLimitError: the value would leave the limits, or have more than 1 000 digits; it was not added.
+            CounterError: the value of the key is not a number.
+            EtcdError: as every txn. If `maybe_applied` is True, the number may have been added: a `writer` of
+                exactly-once writes finds that out.
+
+        Cancellation: as with every write, if it was sent already; otherwise it is not added.
+        """
+        deadline = deadline_after(self._timeout if timeout is UNSET else timeout, asyncio.get_running_loop().time())
+        return await self._additions.call(_integer(number, "number"), deadline, self._late)
+
+    async def get(self, *, timeout: Timeout = UNSET) -> int:
+        """Read the value; 0 if the key does not exist.
+
+        Args:
+            timeout: seconds for the whole call; None for no limit.
+
+        Raises:
+            CounterError: the value of the key is not a number.
+            EtcdError: as every read.
+        """
+        return self._number(await self._store.get(self._key, timeout=self._timeout if timeout is UNSET else timeout))
+
+    async def set(self, value: int, *, expected: int | None = None, timeout: Timeout = UNSET) -> bool:
+        """Set the value, whatever it is, or only if it is the expected one.
+
+        Args:
+            value: the new value.
+            expected: the value that it must have; 0 also means that the key may be missing. Default: None, any.
+            timeout: seconds for the whole call; None for no limit.
+
+        Returns:
+            bool: whether it was set.
+
+        Raises:
+            InvalidRequestError: the value is outside of the limits.
+            CounterError: there is an expected value, and that of the key is not a number.
+            EtcdError: as every txn.
+        """
+        put = op.put(self._key, str(_integer(value, "value")))
+        is_below = self._minimum is not None and value < self._minimum
+        if is_below or (self._maximum is not None and value > self._maximum):
+            raise InvalidRequestError(f"{value} is outside of the limits of the counter")
+        deadline = deadline_after(self._timeout if timeout is UNSET else timeout, asyncio.get_running_loop().time())
+        if expected is None:
+            await self._commit(op.TxnOp(then=(put,)), deadline)
+            return True
+        _integer(expected, "expected")
+        found = await self._store.get(self._key, timeout=_left(deadline))
+        while self._number(found) == expected:
+            result = await self._put_at(0 if found is None else found.mod_revision, put, deadline)
+            if result.succeeded:
+                return True
+            if isinstance(result, ResultLostError):
+                found = await self._store.get(self._key, timeout=_left(deadline))
+            else:
+                found = _as_key(result.responses[0])
+        return False
+
+    # Combining.
+
+    async def _send(self, calls: list[_Addition]) -> bool:
+        """Send one txn for all. Returns False after a conflict."""
+        deadline = max(one.deadline for one in calls)
+        if self._known_revision is None:
+            await self._look(deadline)
+        batch, found = self._sums(calls)
+        if batch and not found.is_changed:  # what is remembered may be old, and nothing is sent that would tell
+            await self._look(deadline)
+            batch, found = self._sums(batch)
+        if found.is_changed:
+            for one in batch:
+                one.is_sent = True
+            put = op.put(self._key, str(found.total))
+            result = await self._put_at(self._known_revision or 0, put, deadline)
+            if not result.succeeded:
+                if isinstance(result, ResultLostError):
+                    self._forget()
+                else:
+                    self._learn(_as_key(result.responses[0]))
+                return False
+            self._value, self._known_revision = found.total, result.revision
+        for one, outcome in zip(batch, found.outcomes, strict=True):
+            one.resolve(self._refused(outcome, one.work) if isinstance(outcome, Refusal) else outcome)
+        return True
+
+    def _sums(self, calls: list[_Addition]) -> tuple[list[_Addition], Sums]:
+        """What is sent, and what comes of it. A call that has ended meanwhile was told that nothing is added."""
+        batch = [one for one in calls if not one.has_ended]
+        least = -_LARGEST if self._minimum is None else self._minimum
+        most = _LARGEST if self._maximum is None else self._maximum
+        return batch, sums(self._value, [one.work for one in batch], least, most)
+
+    async def _look(self, deadline: float) -> None:
+        self._learn(await self._store.get(self._key, timeout=_left(deadline)))
+
+    def _learn(self, kv: KeyValue | None) -> None:
+        self._value = self._number(kv)
+        self._known_revision = 0 if kv is None else kv.mod_revision
+
+    def _forget(self) -> None:
+        self._known_revision = None
+
+    async def _put_at(self, revision: int, put: op.PutOp, deadline: float) -> TxnResult | ResultLostError:
+        """Put a number if the key was last changed at this revision, else read it.
+
+        If what was read is compacted, the error is returned: it knows as well whether the number was put.
+        """
+        guard = Key(self._key).mod_revision == revision
+        try:
+            return await self._commit(op.TxnOp((guard,), (put,), (op.get(self._key),)), deadline)
+        except ResultLostError as lost:
+            return lost
+
+    async def _commit(self, txn: op.TxnOp, deadline: float) -> TxnResult:
+        # A store must not repeat it by itself, whatever its mode is: a copy that meets the first one's effect would be
+        # taken for a conflict, and added once more.
+        through = self._writer.txn().when(*txn.when).then(*txn.then).otherwise(*txn.otherwise)
+        return await through.commit(timeout=_left(deadline), retry=None if self._is_exact else "safe")
+
+    def _number(self, kv: KeyValue | None) -> int:
+        if kv is None:
+            return 0
+        text = kv.value.removeprefix(b"-")
+        if not (text.isdigit() and len(text) <= _MOST_DIGITS):
+            raise CounterError(f"the value of {shown_key(self._key)} is not a whole number in decimal digits")
+        return int(kv.value)
+
+    def _refused(self, refusal: Refusal, number: int) -> CounterLimitError:
+        bound, limit = ("maximum", self._maximum) if number > 0 else ("minimum", self._minimum)
+        if limit is None:
+            text = f"{shown_key(self._key)} would have more than {_MOST_DIGITS} digits"
+        else:
+            text = f"{shown_key(self._key)} is {refusal.value}, and {number:+} would pass its {bound} of {limit}"
+        return CounterLimitError(text, value=refusal.value)
+
+    def _late(self, is_sent: bool) -> EtcdTimeoutError:
+        error = EtcdTimeoutError(f"the counter {shown_key(self._key)} was not changed in time")
+        error.maybe_applied = is_sent
+        return error
+
+
+def _as_key(reply: OpResult) -> KeyValue | None:
+    return reply if isinstance(reply, KeyValue) else None
+
+
+def _left(deadline: float) -> float | None:
+    return None if deadline == NEVER else time_left(deadline, asyncio.get_running_loop().time())
+
+
+def _integer(number: int, what: str) -> int:
+    if not isinstance(number, int) or isinstance(number, bool):
+        raise TypeError(f"{what} must be an int, got {type(number).__name__}")
+    if abs(number) >= 10**_MOST_DIGITS:
+        raise InvalidRequestError(f"{what} has more than {_MOST_DIGITS} digits")
+    return number

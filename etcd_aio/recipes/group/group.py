@@ -1,0 +1,259 @@
+"""Group: the processes that are there now, under names, for as long as they run.
+
+A member is a key with a lease, kept by `KeptEntry`: a crash ends it with its TTL, and after an outage of any length it
+is put again. Who looks reads the keys below the name, or follows them through a cache: every view is the state of etcd
+at one revision.
+"""
+
+import logging
+from collections.abc import AsyncIterator
+from secrets import token_bytes
+from types import TracebackType
+from typing import ClassVar, Final, Self
+
+from etcd_aio import KeyLike, KeyRange, KeyValue, Store
+from etcd_aio.arguments import check_text, encode_key, to_bytes, whole_number
+from etcd_aio.base.call_options import UNSET, Timeout
+from etcd_aio.base.not_awaitable import NotAwaitable
+from etcd_aio.base.reprs import when_constructed
+from etcd_aio.cache import Cache, CacheChanges
+from etcd_aio.errors import ClientUsageError, InvalidRequestError, MemberConflictError
+from etcd_aio.recipes.group.hash_ring import DEFAULT_REPLICAS
+from etcd_aio.recipes.group.members import GroupView, members_of
+from etcd_aio.recipes.group.ring import Ring
+from etcd_aio.services import KeptEntry, OnConflict
+from etcd_aio.types import ValueLike, shown_key
+
+logger: Final = logging.getLogger("etcd_aio.groups")
+
+DEFAULT_TTL: Final = 10
+"""Seconds: as of locks and registrations. It outlasts a leader election several times."""
+
+
+class Group:
+    """A group of processes: `group = Group(client, "workers")`. One object serves any number of tasks.
+
+        async with group.join("host-1", value="10.0.0.1:80"):
+            print((await group.members()).names)
+
+    The keys are `<name>/<member>`.
+
+    Args:
+        client: the client, or a store that wraps one.
+        name: its name.
+        ttl: seconds until a member is gone after a crash of its process. Default: 10, as of locks. etcd raises values
+            below its minimum, 2 by default.
+
+    Raises:
+        InvalidRequestError, EmptyKeyError, TypeError: an argument is invalid.
+    """
+
+    def __init__(self, client: Store, name: KeyLike, *, ttl: int = DEFAULT_TTL) -> None:
+        self._store = client
+        encoded = encode_key(name, "name")
+        if encoded.endswith(b"/"):
+            raise InvalidRequestError(f"name must not end with a slash, which is added: got {shown_key(encoded)}")
+        self._prefix = encoded + b"/"
+        self._ttl = whole_number(ttl, "ttl", minimum=1)
+
+    @when_constructed
+    def __repr__(self) -> str:
+        return f"<Group {shown_key(self._prefix[:-1])}>"
+
+    @property
+    def name(self) -> bytes:
+        """The name."""
+        return self._prefix[:-1]
+
+    def join(
+        self,
+        member: str | None = None,
+        *,
+        value: ValueLike = b"",
+        on_conflict: OnConflict = "keep",
+        timeout: Timeout = UNSET,
+    ) -> "Membership":
+        """Be a member: `async with group.join("host-1") as membership:`.
+
+        Args:
+            member: its name, without a slash. Default: a random one, which is the same until the block is left. A name
+                that a restarted process has again keeps its part of a `ring`.
+            value: what it tells about itself, such as its address.
+            on_conflict: what happens if there is a member of this name already, such as the one of this process before
+                a crash: `"keep"` waits until it is gone, `"replace"` takes its place. Of two processes that replace
+                each other the later one is the member.
+            timeout: seconds for each call of entering; the client's default if it is not given.
+
+        Raises:
+            InvalidRequestError, TypeError: an argument is invalid. Nothing was sent.
+        """
+        if member is None:
+            member = token_bytes(16).hex()
+        return Membership(
+            self._store,
+            self._prefix,
+            member,
+            to_bytes(value, "value"),
+            ttl=self._ttl,
+            on_conflict=on_conflict,
+            timeout=timeout,
+        )
+
+    async def members(self, *, timeout: Timeout = UNSET) -> GroupView:
+        """The present members, by one linearizable read.
+
+        Args:
+            timeout: seconds for the whole call.
+
+        Raises:
+            EtcdError: as every read.
+        """
+        found = await self._store.range(prefix=self._prefix, timeout=timeout)
+        return GroupView(found.revision, members_of(found.kvs, self._prefix))
+
+    def observe(self) -> "GroupViews":
+        """Follow the members: `async with group.observe() as views:`, then `async for view in views:`.
+
+        The present members come at once, then those after each change. Only a consumer that is slower than the changes
+        misses some in between; the newest ones always come. In an outage the last ones stay.
+        """
+        return GroupViews(self._store, self._prefix)
+
+    def ring(self, *, replicas: int = DEFAULT_REPLICAS) -> Ring:
+        """Divide keys among the members: `async with group.ring() as ring:`, then `ring.owner("user/42")`.
+
+        Args:
+            replicas: points of each member on the ring. Default: 64; the largest share is then about a third above the
+                mean. All processes must use the same number.
+
+        Raises:
+            InvalidRequestError, TypeError: `replicas` is invalid.
+        """
+        return Ring(self._store, self._prefix, replicas)
+
+
+class Membership(KeptEntry):
+    """A member of a group, within a block: `async with group.join("host-1") as membership:`.
+
+    Entering puts the key of the member, leaving deletes it. In between it is kept alive, and put again whenever its
+    lease was lost, after an outage of any length. The block is not cancelled by a loss; `is_member` tells.
+
+    Attributes:
+        key: the key of the member.
+        name: its name.
+    """
+
+    usage: ClassVar[str] = "a membership cannot be awaited: write `async with group.join(...) as membership:`"
+    _entering: ClassVar[str] = "async with group.join(...) as membership:"
+    _watches: ClassVar[bool] = True
+
+    def __init__(
+        self,
+        store: Store,
+        prefix: bytes,
+        member: str,
+        value: bytes,
+        *,
+        ttl: int,
+        on_conflict: OnConflict,
+        timeout: Timeout,
+    ) -> None:
+        encoded = encode_key(check_text(member, "member"), "member")
+        if b"/" in encoded:
+            raise InvalidRequestError("member must not have a slash, which ends the name of the group")
+        super().__init__(
+            store,
+            prefix + encoded,
+            value,
+            ttl=ttl,
+            on_conflict=on_conflict,
+            drain=0.0,
+            timeout=timeout,
+            conflict=MemberConflictError,
+            logger=logger,
+        )
+        self.name = member
+
+    @property
+    def is_member(self) -> bool:
+        """Whether the key of the member is there, as far as this process can know. Thread-safe.
+
+        It looks at the clock, so it is right at once when the event loop, the process or the machine was stopped, and
+        it turns False before etcd deletes the key. If another client deletes the key, or replaces it, a watch tells: a
+        key that was deleted is put again, and one that was replaced by another process when that is gone.
+        """
+        return self.is_registered
+
+    async def update(self, value: ValueLike, *, timeout: Timeout = UNSET) -> None:
+        """Change the value. It is applied once, and in the order of the calls.
+
+        If the key is not there now, it gets the new value when it is put again, and this returns at once.
+
+        Args:
+            value: what the member tells about itself.
+            timeout: seconds for the call.
+
+        Raises:
+            TypeError: the value is neither str nor bytes-like. Nothing was sent.
+            ClientUsageError: the block was not entered, or was left.
+            MemberConflictError: there is another member of this name by now.
+            EtcdError: as every write. The key gets the value when it is put the next time, if not now.
+        """
+        await self._update(to_bytes(value, "value"), timeout)
+
+
+class GroupViews(NotAwaitable, AsyncIterator[GroupView]):
+    """The members of a group, after each change; made by `Group.observe`.
+
+    It is iterated over within its block, by one task. Cancelling a step loses nothing. Iterating raises `CacheError` if
+    the client is closed, or the user may not read the group any more.
+    """
+
+    usage: ClassVar[str] = "views cannot be awaited: write `async with group.observe() as views:`"
+
+    def __init__(self, store: Store, prefix: bytes) -> None:
+        self._prefix = prefix
+        self._cache: Cache[KeyValue] = Cache(store, KeyRange.of(prefix=prefix))
+        self._changes: CacheChanges | None = None
+        self._told: GroupView | None = None
+
+    @when_constructed
+    def __repr__(self) -> str:
+        return f"<GroupViews of {self._cache!r}>"
+
+    async def __aenter__(self) -> Self:
+        """Read the members.
+
+        Raises:
+            EtcdError: they could not be read.
+            ClientUsageError: it was entered before, or the client is closed.
+
+        Cancellation leaves nothing behind.
+        """
+        await self._cache.__aenter__()
+        self._changes = self._cache.changes()
+        return self
+
+    async def __aexit__(
+        self, exc_type: type[BaseException] | None, exc: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        await self.aclose()
+
+    async def aclose(self) -> None:
+        """End the watch. Leaving does this. Safe to repeat."""
+        await self._cache.aclose()
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> GroupView:
+        if self._changes is None:
+            raise ClientUsageError("not entered: write `async with group.observe() as views:`")
+        revision = self._cache.revision
+        while True:
+            if self._told is not None:
+                revision, _ = await anext(self._changes)
+            members = members_of(self._cache.range().values(), self._prefix)
+            if self._told is None or members != self._told.members:
+                self._told = GroupView(revision, members)
+                return self._told

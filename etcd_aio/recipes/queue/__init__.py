@@ -1,0 +1,1 @@
+"""Queues: items in order, or by priority, each for one consumer."""

@@ -1,0 +1,1 @@
+"""Schedules: ticks that one of many processes starts."""

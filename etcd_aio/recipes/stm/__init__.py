@@ -1,0 +1,1 @@
+"""Transactions as functions: `client.stm`."""

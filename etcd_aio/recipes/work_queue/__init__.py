@@ -1,0 +1,1 @@
+"""Work queues: jobs that are done although workers crash."""

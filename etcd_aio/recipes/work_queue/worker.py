@@ -1,0 +1,541 @@
+"""Worker: claims jobs of a work queue under one lease, and hands them out.
+
+Two tasks: one follows the jobs by a watch and a listing, one claims as many as the consumers ask for. A claim compares
+the revision of the item, so it is sent again until it is answered; a claim with the worker's own lease is its own. A
+copy of it that comes late, after the job was freed, claims it for no task. A backup that is restored has the claims of
+its time. So a claim with the worker's own lease that it does not run is the worker's to delete, and it goes on until
+that is done. When the worker ends, its lease is revoked, and with it all its claims.
+
+A lease that is lost ends a shift: all its jobs are lost, and the worker goes on with another lease.
+"""
+
+import asyncio
+import logging
+import random
+import time
+from collections import deque
+from collections.abc import AsyncIterator, Sequence
+from types import TracebackType
+from typing import ClassVar, Final, Protocol, Self
+
+from etcd_aio import Key, KeyValue, PutResult, Store, TxnResult, Watcher, Writer, op
+from etcd_aio.base.aio import check_loop, start_background_task, start_timer, wake
+from etcd_aio.base.logs import log_for
+from etcd_aio.base.not_awaitable import NotAwaitable
+from etcd_aio.base.reprs import when_constructed
+from etcd_aio.concurrency import BACKOFF, LeasePool, LeaseSource
+from etcd_aio.errors import (
+    ClientUsageError,
+    CompactedError,
+    EtcdError,
+    JobLostError,
+    LeaseNotFoundError,
+    NoSpaceError,
+    StoreRolledBackError,
+)
+from etcd_aio.recipes.queue.candidates import Spread
+from etcd_aio.recipes.work_queue.job import Job
+from etcd_aio.recipes.work_queue.jobs import Board, Claim, FreeJob, JobKeys, Kind
+from etcd_aio.recipes.work_queue.shift import SLOW, WorkerShift
+from etcd_aio.types import shown_key
+
+logger: Final = logging.getLogger("etcd_aio.queues")
+
+_MOST_AT_A_TIME: Final = 16  # claims of one txn: with the largest payloads, the answer is 24 MiB
+_GIVE_UP_SECONDS: Final = 60.0  # until a job that cannot be given up, as if it is too large for that, is claimed again
+_KEPT_SECONDS: Final = 1.0  # that a job is kept for a consumer that was cancelled, as by a timeout, and may come again
+_LEAVE_SECONDS: Final = 2.0  # that leaving waits for the end of the lease: twice etcd's default election timeout
+
+
+class HasLeases(Store, Protocol):
+    """A client: it has the leases of locks."""
+
+    def _lease_pool(self) -> LeasePool: ...
+
+
+class Worker(NotAwaitable, AsyncIterator[Job]):
+    """A worker: `async with queue.worker(concurrency=8) as worker:`, and `async for job in worker:`.
+
+    It yields jobs that it has claimed, at most `concurrency` at a time: it waits while as many are neither ended nor
+    lost. Several tasks may iterate over one worker. Leaving the block frees the jobs that are not ended: those whose
+    blocks are still running are lost, and their tasks are cancelled.
+
+    If the lease is lost, all jobs are, and the worker goes on with another lease.
+    """
+
+    usage: ClassVar[str] = "a worker cannot be awaited: write `async with queue.worker() as worker:`"
+
+    def __init__(
+        self,
+        client: HasLeases,
+        writer: Writer,
+        keys: JobKeys,
+        *,
+        ttl: int,
+        max_tries: int,
+        concurrency: int,
+        margin: float,
+        cancels: bool,
+        owner: bytes,
+        timeout: float | None,
+    ) -> None:
+        self.store: Store = client
+        self.writer = writer
+        self.keys = keys
+        self.max_tries = max_tries
+        self.margin = margin
+        self.cancels = cancels
+        self.timeout = timeout
+        self.source: LeaseSource = client._lease_pool().source(ttl)
+        self._concurrency = concurrency
+        self._owner = owner
+        self._what = f"work queue {shown_key(keys.prefix[:-1])[1:]}"
+        self._log = log_for(logger, client)
+        self._board = Board(keys)
+        self._is_loaded = False
+        self._freeing: set[tuple[bytes, Claim]] = set()  # claims that are being deleted
+        self._spread = Spread()
+        self._shift: WorkerShift | None = None
+        self._waiting: deque[asyncio.Future[Job | EtcdError | None]] = deque()
+        self._kept: deque[Job] = deque()  # claimed for consumers that were cancelled
+        self._changed: asyncio.Future[None] | None = None
+        self._tasks: tuple[asyncio.Task[None], asyncio.Task[None]] | tuple[()] = ()
+        self._is_entered = False
+        self._is_left = False
+        self._end: EtcdError | None = None  # the client is closed
+        self._is_full = False  # the store is, as far as was logged
+
+    @when_constructed
+    def __repr__(self) -> str:
+        running = 0 if self._shift is None else len(self._shift.jobs)
+        return f"<Worker of {self._what} with {running} jobs>"
+
+    # Lifetime.
+
+    async def __aenter__(self) -> Self:
+        if self._is_entered:
+            raise ClientUsageError("a worker can only be entered once: make another one")
+        self._is_entered = True
+        self._shift = await self._begin()
+        self._tasks = (
+            start_background_task(self._follow(), name=f"etcd_aio jobs of {self._what}"),
+            start_background_task(self._serve(), name=f"etcd_aio claims of {self._what}"),
+        )
+        return self
+
+    async def __aexit__(
+        self, exc_type: type[BaseException] | None, exc: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self._is_left = True
+        for task in self._tasks:
+            task.cancel()
+        while self._waiting:
+            _resolve(self._waiting.popleft(), None)
+        shift, self._shift = self._shift, None
+        if shift is not None and not shift.is_over:
+            shift.end("the block of the worker has ended")
+            ending = self.source.run(shift.loan.discard(), f"end of a worker of {self._what}")
+            if not isinstance(exc, asyncio.CancelledError):
+                await asyncio.wait([ending, *self._tasks], timeout=_LEAVE_SECONDS)
+
+    async def _begin(self) -> WorkerShift:
+        """Borrow a lease, and create the worker's own key, which proves that the lease was never lost."""
+        while True:
+            loan = await self.source.borrow(self.keys.of(Kind.CLAIM))
+            key = self.keys.worker_key(loan.id)
+            shift = WorkerShift(self, loan, key)
+            put, look = op.put(key, self._owner, lease=loan.id), op.get(key)
+            try:
+                result = await self.store.do(
+                    op.txn(when=[Key(key).missing], then=[put], otherwise=[look]), timeout=self.timeout, retry="always"
+                )
+            except LeaseNotFoundError:
+                await loan.discard()
+                if not loan.was_idle:
+                    raise
+                continue
+            except BaseException:  # a cancellation too: the lease may have the key
+                self.source.run(loan.discard(), f"end of a worker of {self._what}")
+                raise
+            found = None if result.succeeded else result[look]
+            shift.begin(result.revision if found is None else found.create_revision)
+            if not shift.is_over:
+                return shift
+            self.source.run(loan.discard(), f"end of a worker of {self._what}")  # the answer took until its margin
+
+    def shift_over(self, shift: WorkerShift) -> None:
+        """The lease of a shift is lost, or the worker is left."""
+        if self._shift is shift:
+            self._shift = None
+            self.source.run(shift.loan.discard(), f"end of a worker of {self._what}")
+        self._kept.clear()
+        self.wake()
+
+    def release_refused(self, job: Job, error: EtcdError) -> None:
+        """A job cannot be released for now."""
+        text = "%s: job %s cannot be released, which is tried again; until then it stays claimed: %s"
+        self._log.warning(text, self._what, shown_key(job.key), error)
+
+    def job_dropped(self, job: bytes) -> None:
+        """A job was handed out, and not ended; nothing refers to it any more."""
+        self._log.warning("%s: job %s was dropped without being ended: it is free again", self._what, shown_key(job))
+        self._sweep()
+        self.wake()
+
+    def wake(self) -> None:
+        """There may be something to claim, or a consumer to serve."""
+        wake(self._changed)
+
+    # Consumers.
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> Job:
+        if not self._is_entered:
+            raise ClientUsageError("the worker is not entered: write `async with queue.worker() as worker:`")
+        if self._is_left:
+            raise StopAsyncIteration
+        if self._end is not None:
+            raise self._end.with_traceback(None)
+        if self._tasks:
+            check_loop(self._tasks[0])
+        waiting: asyncio.Future[Job | EtcdError | None] = asyncio.get_running_loop().create_future()
+        self._waiting.append(waiting)
+        self.wake()
+        try:
+            outcome = await waiting
+        except asyncio.CancelledError:
+            if waiting.done() and not waiting.cancelled():
+                job = waiting.result()
+                if isinstance(job, Job):
+                    self._keep(job)
+            raise
+        finally:
+            waiting.cancel()
+            if waiting in self._waiting:  # a failing remove() takes longer: its error names the future
+                self._waiting.remove(waiting)
+        if outcome is None:
+            raise StopAsyncIteration
+        if isinstance(outcome, EtcdError):
+            raise outcome.with_traceback(None)
+        return outcome
+
+    def _keep(self, job: Job) -> None:
+        """The consumer of a job was cancelled: it is for the next one, or free again if none comes soon."""
+        self._kept.appendleft(job)
+        self.wake()
+        start_timer(_KEPT_SECONDS, self._free_kept, job)
+
+    def _free_kept(self, job: Job) -> None:
+        if job in self._kept:
+            self._kept.remove(job)
+            job._shift.run_later(job, has_begun=False)
+
+    def _wanted(self) -> int:
+        """How many jobs are asked for, and may be claimed."""
+        waiting = sum(not one.done() for one in self._waiting) - len(self._kept)
+        running = 0 if self._shift is None else len(self._shift.jobs)
+        return min(waiting, self._concurrency - running, _MOST_AT_A_TIME)
+
+    def _hand_out(self) -> None:
+        while self._kept:
+            while self._waiting and self._waiting[0].done():
+                self._waiting.popleft()
+            if not self._waiting:
+                return
+            job = self._kept.popleft()
+            if not job.is_lost:
+                self._waiting.popleft().set_result(job)
+
+    # Following the jobs.
+
+    def follow_again(self) -> None:
+        """The store may be another one than before: list everything anew, and compare it with what is running."""
+        if self._tasks and not self._is_left and self._end is None:
+            following, serving = self._tasks
+            following.cancel()
+            self._is_loaded = False
+            again = start_background_task(self._follow(), name=f"etcd_aio jobs of {self._what}")
+            self._tasks = (again, serving)
+
+    async def _follow(self) -> None:
+        failures = 0
+        while True:
+            try:
+                # From now, and then a look: no change falls in between, and no old revision is named.
+                async with self.store.watch(prefix=self.keys.prefix, timeout=None) as watcher:
+                    await self._load()
+                    failures = 0
+                    await self._learn(watcher)
+            except (CompactedError, StoreRolledBackError):
+                self._is_loaded = False
+            except ClientUsageError as error:
+                self._fail(error)
+                return
+            except EtcdError as error:
+                self._is_loaded = False
+                if not error.retryable:
+                    self._fail(error)
+                await asyncio.sleep(BACKOFF.wait(failures, random.random))
+                failures += 1
+
+    async def _learn(self, watcher: Watcher) -> None:
+        while True:
+            for event in (await watcher.next_batch()).events:
+                parsed = self._board.apply(event)
+                if parsed is not None and parsed[0] is Kind.CLAIM and event.is_delete:
+                    self._claim_gone(parsed[1], event.revision)
+            self._sweep()
+            self.wake()
+            if not self._board.is_complete and not self._board.free(1, time.time(), 0, random.random):
+                await self._load()
+
+    async def _load(self) -> None:
+        """List the claims, the delays and the first items, at one revision."""
+        while True:
+            shift = self._shift
+            running = {} if shift is None else shift.jobs.copy()
+            parts = [
+                op.range(prefix=self.keys.of(Kind.CLAIM)),  # etcd 3.7 leaves the leases out of a read of keys only
+                op.range(prefix=self.keys.of(Kind.DELAY)),
+                op.range(prefix=self.keys.of(Kind.ITEM), keys_only=True, limit=self._board.limit),
+            ]
+            look = op.get(self.keys.worker_key(0) if shift is None else shift.worker_key)
+            result = await self.store.do(op.txn(then=[*parts, look]))
+            is_complete = not result[parts[2]].more
+            self._board.load([kv for part in parts for kv in result[part]], result.revision, is_complete=is_complete)
+            self._is_loaded = True
+            if shift is not None and shift is self._shift:
+                self._compare(shift, running, result[look])
+            self._sweep()
+            self.wake()
+            if is_complete or self._board.free(1, time.time(), 0, random.random):
+                return
+            if len(result[parts[2]]) >= self._board.limit:
+                self._board.limit = 2 * len(result[parts[2]])
+
+    def _compare(self, shift: WorkerShift, running: dict[bytes, Job], worker: KeyValue | None) -> None:
+        """Compare what a listing has with the jobs that were running before it was requested.
+
+        They are the same, unless the watch has missed changes, or a backup was restored.
+        """
+        if worker is None or worker.create_revision != shift.revision:
+            shift.end("the key of its worker is gone: it was deleted, or the store is another one than before")
+            return
+        for name, job in running.items():
+            claim = self._board.claims.get(name)
+            if shift.jobs.get(name) is job and (claim is None or claim.revision != job.fencing_token):
+                job.claim_deleted()
+        shift.dirty |= {name for name, claim in self._board.claims.items() if self._is_idle(shift, name, claim)}
+
+    def _is_idle(self, shift: WorkerShift, job: bytes, claim: Claim) -> bool:
+        """Whether a claim has the worker's lease, and is none of a job that it runs, or may be about to run."""
+        return claim.lease == shift.loan.id and job not in shift.jobs and job not in shift.claiming
+
+    def _claim_gone(self, job: bytes, revision: int) -> None:
+        """A claim was deleted while the lease lives."""
+        shift = self._shift
+        lost = None if shift is None else shift.jobs.get(job)
+        if lost is not None and lost.fencing_token < revision:
+            lost.claim_deleted()
+
+    def _sweep(self) -> None:
+        """Free jobs that are claimed for no task, and those with a claim of no worker."""
+        for job in sorted(self._board.strays):
+            self._free(job, self._board.claims[job], self._shift)
+        self._board.strays.clear()  # they are listed again, if they stay
+        shift = self._shift
+        if shift is None:
+            return
+        for job in sorted(shift.dirty):
+            claim = self._board.claims.get(job)
+            if claim is not None and self._is_idle(shift, job, claim):
+                self._free(job, claim, shift)
+
+    def _free(self, job: bytes, claim: Claim, shift: WorkerShift | None) -> None:
+        if (job, claim) not in self._freeing:
+            self._freeing.add((job, claim))
+            self.source.run(self._delete_claim(job, claim, shift), "release of a job")
+
+    async def _delete_claim(self, job: bytes, claim: Claim, shift: WorkerShift | None) -> None:
+        """Delete a claim, until that is answered, or it is seen to be gone, or the lease is lost."""
+        key = self.keys.of(Kind.CLAIM, job)
+        is_same = [Key(key).create_revision == claim.revision, Key(key).lease == claim.lease]
+        free = op.txn(when=is_same, then=[op.delete(key)])
+        backoff, failures = BACKOFF, 0
+        try:
+            while shift is self._shift and self._board.claims.get(job) == claim:
+                try:
+                    result = await self.store.do(free, timeout=self.timeout, retry="always")
+                except EtcdError as error:
+                    if isinstance(error, ClientUsageError):
+                        return
+                    if not error.retryable and backoff is BACKOFF:
+                        backoff, failures = SLOW, 0
+                        self._log.warning(
+                            "%s: the claim of job %s cannot be deleted, which is tried again: %s",
+                            self._what,
+                            shown_key(job),
+                            error,
+                        )
+                    await asyncio.sleep(backoff.wait(failures, random.random))
+                    failures += 1
+                else:
+                    if result.succeeded and not claim.lease:
+                        self._log.warning("%s: the claim of job %s had no lease: deleted", self._what, shown_key(job))
+                    return
+        finally:
+            self._freeing.discard((job, claim))
+
+    def _fail(self, error: EtcdError) -> None:
+        """Tell an error to the consumers; if the client is closed, to those that are still to come too."""
+        if isinstance(error, ClientUsageError):
+            self._end = error
+        for waiting in self._waiting:
+            _resolve(waiting, error)
+
+    # Claiming.
+
+    async def _serve(self) -> None:
+        loop = asyncio.get_running_loop()
+        failures = 0
+        was_idle = True
+        while self._end is None:
+            self._changed = loop.create_future()
+            self._hand_out()
+            if self._shift is None or self._shift.is_over:
+                try:
+                    self._shift = await self._begin()
+                    failures = 0
+                except EtcdError as error:
+                    await self._after(error, failures)
+                    failures += 1
+                continue
+            found = self._find()
+            if not found:
+                was_idle = True
+                await self._pause(None if self._wanted() <= 0 else self._board.next_due(time.time()))
+                continue
+            if was_idle and self._spread.seconds:
+                await asyncio.sleep(self._spread.seconds * random.random())
+                found = self._find()
+            was_idle = False
+            if found and self._shift is not None:
+                try:
+                    await self._claim(self._shift, found)
+                    failures = 0
+                    self._is_full = False
+                except EtcdError as error:
+                    await self._after(error, failures)
+                    failures += 1
+
+    def _find(self) -> list[FreeJob]:
+        if not self._is_loaded or self._wanted() <= 0:
+            return []
+        return self._board.free(self._wanted(), time.time(), self._spread.window, random.random)
+
+    async def _pause(self, due: float | None) -> None:
+        """Wait for a change, or until a delay is over."""
+        assert self._changed is not None  # noqa: S101 - of the task that serves
+        await asyncio.wait([self._changed], timeout=None if due is None else max(0.001, due - time.time()))
+
+    async def _after(self, error: EtcdError, failures: int) -> None:
+        """A claim was refused: tell it to the consumers, unless it may succeed later."""
+        if isinstance(error, NoSpaceError):
+            if not self._is_full:
+                self._log.warning("%s: no job is claimed while the store is full", self._what)
+            self._is_full = True
+        elif isinstance(error, LeaseNotFoundError):
+            if self._shift is not None:
+                self._shift.end("its lease is gone", error)
+        elif not error.retryable:
+            self._fail(error)
+        await asyncio.sleep(BACKOFF.wait(failures, random.random))
+
+    async def _claim(self, shift: WorkerShift, found: Sequence[FreeJob]) -> None:
+        parts = [self._part(shift, one) for one in found]
+        txn = op.txn(then=parts)
+        names = frozenset(one.job for one in found)
+        shift.claiming, are_dirty = names, False
+        try:
+            try:
+                result = await self.store.do(txn, timeout=self.timeout, retry="safe")
+            except EtcdError as error:
+                if not error.maybe_applied or isinstance(error, NoSpaceError):
+                    raise
+                shift.dirty |= names
+                are_dirty = True
+                result = await self.store.do(txn, timeout=max(1.0, shift.left), retry="always")
+            for one, part in zip(found, parts, strict=True):
+                reply = result[part]
+                self._board.doubt(one.job, result.revision)
+                job = await self._claimed(shift, one, reply, is_dirty=are_dirty)
+                if job is None:
+                    self._spread.lost()
+                elif not shift.is_over and not self._is_left:
+                    self._spread.won()
+                    shift.jobs.add(one.job, job)
+                    if job.tries > self.max_tries:
+                        await self._give_up(job)
+                    else:
+                        self._kept.append(job)
+                        self._hand_out()
+                        if job in self._kept:
+                            self._kept.remove(job)
+                            self._keep(job)
+        except asyncio.CancelledError:
+            shift.dirty |= names
+            raise
+        finally:
+            shift.claiming = frozenset()
+            if are_dirty:
+                self._sweep()
+
+    def _part(self, shift: WorkerShift, one: FreeJob) -> op.TxnOp:
+        item, claim = self.keys.of(Kind.ITEM, one.job), self.keys.of(Kind.CLAIM, one.job)
+        tries, delay = self.keys.of(Kind.TRIES, one.job), self.keys.of(Kind.DELAY, one.job)
+        return op.txn(
+            when=[Key(item).mod_revision == one.revision, Key(claim).missing, Key(delay).mod_revision == one.delay],
+            then=[
+                op.get(item),
+                op.put(claim, self._owner, lease=shift.loan.id),
+                op.put(tries, self._owner, prev_kv=True),
+                *([op.delete(delay)] if one.delay else []),
+            ],
+            otherwise=[op.get(claim)],
+        )
+
+    async def _claimed(self, shift: WorkerShift, one: FreeJob, reply: TxnResult, *, is_dirty: bool) -> Job | None:
+        """The job that an answer means; None if another worker has it."""
+        if reply.succeeded:
+            item, _, tries = reply.responses[:3]
+            if not isinstance(item, KeyValue) or not isinstance(tries, PutResult):
+                return None
+            number = 1 if tries.prev_kv is None else tries.prev_kv.version + 1
+            return Job(shift, one.job, item.value, number, reply.revision, is_dirty=is_dirty)
+        claim = reply.responses[0]
+        if not isinstance(claim, KeyValue) or claim.lease != shift.loan.id or one.job in shift.jobs:
+            return None
+        # An earlier copy of the same request has claimed it.
+        parts = [op.get(self.keys.of(kind, one.job)) for kind in (Kind.CLAIM, Kind.ITEM, Kind.TRIES)]
+        found = await self.store.do(op.txn(then=parts), timeout=max(1.0, shift.left))
+        own, kv, tried = (found[part] for part in parts)
+        if own is None or own.create_revision != claim.create_revision or kv is None:
+            return None
+        return Job(shift, one.job, kv.value, 1 if tried is None else tried.version, own.create_revision, is_dirty=True)
+
+    async def _give_up(self, job: Job) -> None:
+        """A job whose last attempt ended without a word, as by a crash of its worker."""
+        try:
+            await job.reject(f"attempt {job.tries - 1} of {self.max_tries} did not end")
+        except JobLostError:
+            pass
+        except EtcdError as error:
+            self._log.warning("%s: job %s could not be given up: %s", self._what, shown_key(job.key), error)
+            job._shift.run_later(job, delay=0.0 if error.retryable else _GIVE_UP_SECONDS)
+
+
+def _resolve(waiting: "asyncio.Future[Job | EtcdError | None]", outcome: Job | EtcdError | None) -> None:
+    if not waiting.done():
+        waiting.set_result(outcome)

@@ -1,0 +1,1 @@
+"""The grpclib engine: the reference for the native one. It needs grpclib and h2."""

@@ -1,0 +1,1 @@
+"""The native engine: HTTP/2 by `etcd_aio.http2`."""
