@@ -4,10 +4,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from etcd_aio import Event, EventType, KeyValue
+from etcd_aio.recipes.queue import candidates
 from etcd_aio.recipes.queue.candidates import Candidate, Candidates
-from etcd_aio.recipes.queue.queue import candidates
+from etcd_aio.recipes.work_queue import jobs
 from etcd_aio.recipes.work_queue.jobs import Board, FreeJob, JobKeys, Kind
-from etcd_aio.recipes.work_queue.work_queue import jobs
 from tests.support.tiers import nightly_examples
 
 KEYS = [b"q/%d" % number for number in range(8)]

@@ -13,12 +13,12 @@ from etcd_aio.error_handler import call_with_retries
 from etcd_aio.error_handler.retry_verdicts import judge_call
 from etcd_aio.errors import ItemInDoubtError
 from etcd_aio.recipes import Barrier, Counter, HashRing, IdAllocator, Job, Membership, Queue, Tick, Worker
-from etcd_aio.recipes.barrier.barrier import double_barrier, meeting
-from etcd_aio.recipes.counter.counter import sums
+from etcd_aio.recipes.barrier import double_barrier, meeting
+from etcd_aio.recipes.counter import sums
 from etcd_aio.recipes.queue.sequence import Sequence
 from etcd_aio.recipes.queue.taking import Taker
+from etcd_aio.recipes.schedule import runs
 from etcd_aio.recipes.schedule.runs import ClaimingRun, Run
-from etcd_aio.recipes.schedule.schedule import runs
 from etcd_aio.recipes.stm.read_set import ReadSet
 from etcd_aio.watch.resuming_stream import WatchStream
 from etcd_aio.watch.state import WatchState

@@ -12,8 +12,8 @@ from types import SimpleNamespace
 from unittest import mock
 
 from etcd_aio.lease import keeper
-from etcd_aio.recipes.queue.queue import numbers
-from etcd_aio.recipes.work_queue.work_queue import job, work_queue, worker
+from etcd_aio.recipes.queue import numbers
+from etcd_aio.recipes.work_queue import job, work_queue, worker
 
 _BEGIN = 1_900_000_000  # seconds since 1970, when the loop's clock is at 0
 

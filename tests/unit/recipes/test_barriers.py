@@ -17,7 +17,7 @@ from etcd_aio.errors import (
 )
 from etcd_aio.fake import FakeEtcd
 from etcd_aio.recipes import Barrier, DoubleBarrier
-from etcd_aio.recipes.barrier.barrier import double_barrier
+from etcd_aio.recipes.barrier import double_barrier
 from tests.support.virtual_time import tasks, turns
 
 pytestmark = [pytest.mark.anyio, pytest.mark.virtual_time]

@@ -14,7 +14,7 @@ import pytest
 from etcd_aio import Client, EtcdError
 from etcd_aio.fake import FakeEtcd
 from etcd_aio.recipes import Counter, StmResult, Transaction
-from etcd_aio.recipes.stm.stm import stm as stm_module
+from etcd_aio.recipes.stm import stm as stm_module
 
 pytestmark = [pytest.mark.anyio, pytest.mark.virtual_time]
 

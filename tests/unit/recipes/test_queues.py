@@ -20,7 +20,7 @@ from etcd_aio.errors import (
 )
 from etcd_aio.fake import FakeEtcd
 from etcd_aio.recipes import Item, PriorityQueue, Queue
-from etcd_aio.recipes.queue.queue import numbers, taking
+from etcd_aio.recipes.queue import numbers, taking
 from etcd_aio.recipes.queue.sequence import Sequence
 from tests.support.virtual_time import tasks, turns
 

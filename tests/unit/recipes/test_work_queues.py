@@ -18,7 +18,7 @@ from etcd_aio.errors import (
 )
 from etcd_aio.fake import FakeEtcd
 from etcd_aio.recipes import Job, Worker, WorkQueue
-from etcd_aio.recipes.work_queue.work_queue import job as job_module
+from etcd_aio.recipes.work_queue import job as job_module
 from tests.support.virtual_time import tasks, turns
 
 pytestmark = [pytest.mark.anyio, pytest.mark.virtual_time]

@@ -61,8 +61,8 @@ class LostError(EtcdError):
     "etcd_aio/other.py": "def hidden() -> None: ...\n",
     "etcd_aio/_tools.py": "def tool() -> None: ...\n",
     # A function has the name of its module, and a module hands names on as a package does.
-    "etcd_aio.services/__init__.py": "from etcd_aio.services.follow import follow as follow\n",
-    "etcd_aio.services/follow.py": "def follow() -> None: ...\n\n\nclass Batch: ...\n\n\nclass Step: ...\n",
+    "etcd_aio/services/__init__.py": "from etcd_aio.services.follow import follow as follow\n",
+    "etcd_aio/services/follow.py": "def follow() -> None: ...\n\n\nclass Batch: ...\n\n\nclass Step: ...\n",
     "etcd_aio/services/naming.py": """
 from etcd_aio.services.follow import Batch as Batch
 from etcd_aio.services.follow import Step
