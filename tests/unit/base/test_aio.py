@@ -33,7 +33,7 @@ from tests.support.virtual_time import timers, turns
 
 pytestmark = [pytest.mark.anyio, pytest.mark.virtual_time]
 
-PACKAGE = Path(__file__).parents[2] / "etcd_aio"
+PACKAGE = Path(__file__).parents[3] / "etcd_aio"
 REQUEST: ContextVar[str] = ContextVar("REQUEST", default="none")
 
 
@@ -557,7 +557,7 @@ OF_THE_CALLER = {
 
 def test_every_other_timer_has_a_context_of_its_own() -> None:
     """What a timer logs, or tells an observer, must not look as if it were a part of the request that set it."""
-    own = {PACKAGE / "aio.py", *(PACKAGE / path for path in OF_THE_CALLER)}
+    own = {PACKAGE / "base" / "aio.py", *(PACKAGE / path for path in OF_THE_CALLER)}
     assert all(path.exists() for path in own)
     for path in sorted(set(PACKAGE.rglob("*.py")) - own):
         if path.relative_to(PACKAGE).parts[0] in {"fake", "testing"} or not TIMERS.search(path.read_text()):
