@@ -497,7 +497,7 @@ def groups_of(path: Path) -> set[str]:
 
 
 def test_every_task_is_started_here() -> None:
-    for path in sorted(set(PACKAGE.rglob("*.py")) - {PACKAGE / "aio.py"}):
+    for path in sorted(set(PACKAGE.rglob("*.py")) - {PACKAGE / "base" / "aio.py"}):
         if not STARTING.search(path.read_text()):
             continue  # parsing all takes seconds
         groups = groups_of(path)  # a group owns its tasks itself
