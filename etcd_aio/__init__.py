@@ -23,6 +23,7 @@ from etcd_aio.base.call_options import UNSET as UNSET
 from etcd_aio.base.call_options import RetryMode as RetryMode
 from etcd_aio.base.call_options import Timeout as Timeout
 from etcd_aio.base.key_space import KeySpace as KeySpace
+from etcd_aio.calls import Writer as Writer
 from etcd_aio.client import Client as Client
 from etcd_aio.config import TLS as TLS
 from etcd_aio.error_handler import RetryPolicy as RetryPolicy
@@ -62,7 +63,6 @@ from etcd_aio.kv import op as op
 from etcd_aio.lease import Lease as Lease
 from etcd_aio.lease import Leases as Leases
 from etcd_aio.store import Store as Store
-from etcd_aio.store import Writer as Writer
 from etcd_aio.types import ActiveAlarm as ActiveAlarm
 from etcd_aio.types import Alarm as Alarm
 from etcd_aio.types import AlarmResult as AlarmResult

@@ -6,16 +6,18 @@ import ssl
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
-from types import FunctionType, TracebackType
-from typing import TYPE_CHECKING, Final, NoReturn, Self, Unpack
+from types import TracebackType
+from typing import Final, NoReturn, Self, Unpack
 
 from etcd_aio._version import __version__
 from etcd_aio.admin import Auth, Cluster, Maintenance, Versions
+from etcd_aio.arguments import encode_key, flag, whole_number
+from etcd_aio.backend import Backend, ClientBackend, Shared
 from etcd_aio.balancer import Balancer, Choice, EndpointStatistics, PolicyName
+from etcd_aio.base.aio import start_background_task
 from etcd_aio.base.call_options import UNSET, RetryMode, Timeout
 from etcd_aio.base.closing import Unwinding, close_all, unwound
 from etcd_aio.base.deadline import deadline_after
-from etcd_aio.base.key_space import KeySpace, key_space_of
 from etcd_aio.base.not_awaitable import AsyncBlock
 from etcd_aio.base.reprs import when_constructed
 from etcd_aio.config import (
@@ -32,24 +34,21 @@ from etcd_aio.config import (
 from etcd_aio.discovery import Discovery
 from etcd_aio.error_handler import Invoker, Lifetime, RetryPolicy, StreamStatistics, TokenFunction, credentials_from
 from etcd_aio.errors import PermissionDeniedError
-from etcd_aio.kv import KV
-from etcd_aio.lease import Lease, LeaseKeeper, Leases, OnLost
-from etcd_aio.methods import API_VERSION
+from etcd_aio.lease import LeaseKeeper, Leases
+from etcd_aio.methods import API_VERSION, COMPACT
 from etcd_aio.observing import Observer, ObserverGroup, with_defaults
-from etcd_aio.shortcuts import Block, Shortcuts
+from etcd_aio.pb import CompactionRequest
+from etcd_aio.store import Store
 from etcd_aio.transport import EngineFactory, EngineName, RequestMetadata, TransportOptions, alpn_of, create_engine
-from etcd_aio.types import EndpointVersions, KeyLike
-from etcd_aio.watch import WatchCalls, WatchService
+from etcd_aio.types import CompactResult, EndpointVersions, KeyLike
 
-if TYPE_CHECKING:
-    from weakref import WeakSet
-
-    from etcd_aio.concurrency import LeasePool
+_CLOSE_SECONDS: Final = 0.5
+"""Seconds that exactly-once blocks, caches and revocations get to end when the client is closed: as locks."""
 
 _PING_KEY: Final = "health"  # the key of etcdctl's health check; it need not exist
 
 
-class Client(KV, WatchCalls, Shortcuts, AsyncBlock):
+class Client(Store, AsyncBlock):
     """An etcd client. An application needs one for each event loop, for as long as the loop runs.
 
     The constructor opens no connection; `async with`, `connect()` and the first call begin to dial. Calls are spread
@@ -185,6 +184,7 @@ class Client(KV, WatchCalls, Shortcuts, AsyncBlock):
         self._reject_old_cluster = reject_old_cluster
         self._lifetime = Lifetime(self._start)
         self._unwinding: Unwinding = ()
+        self._closings: list[asyncio.Task[None]] | None = None
         transport = TransportOptions(
             connect_timeout=connect_timeout,
             is_patient=not fail_fast,
@@ -224,12 +224,15 @@ class Client(KV, WatchCalls, Shortcuts, AsyncBlock):
             client=name,
         )
         self._observers = told
-        KV.__init__(self, invoker)
-        WatchCalls.__init__(self, lambda stream: WatchService(invoker, self.do, stream))
+        self._invoker = invoker
         self._keeper = LeaseKeeper(invoker)
-        self._leases = Leases(invoker, self._keeper)
+        shared = Shared(name, timeout, invoker.clock, self._ask_versions)
+        backend: Backend = ClientBackend(invoker, Leases(invoker, self._keeper), shared, self.__repr__)
         if namespace is not None:
-            self._enter_namespace(namespace, invoker)
+            from etcd_aio.views import PrefixView
+
+            backend = PrefixView(backend, encode_key(namespace, "the namespace"))
+        super().__init__(backend)
         self._auth = Auth(invoker)
         self._cluster = Cluster(invoker)
 
@@ -249,14 +252,6 @@ class Client(KV, WatchCalls, Shortcuts, AsyncBlock):
             connect_timeout=connect_timeout,
             client=name,
         )
-
-    def _enter_namespace(self, prefix: KeyLike, invoker: Invoker) -> None:
-        """Let the calls of this client be those of a namespace."""
-        from etcd_aio.views import Namespace
-
-        space = Namespace(_WholeStore(self, invoker, self._leases), prefix)
-        self._within, self._scan_within, self._watch_within = space, space.scan, space.watch
-        self._leases = space.leases
 
     @classmethod
     def from_url(cls, url: str, **options: Unpack[ClientOptions]) -> Self:
@@ -323,49 +318,6 @@ class Client(KV, WatchCalls, Shortcuts, AsyncBlock):
         shown = ", ".join(f"{name} {states.get(name, 'IDLE')}" for name in self.endpoints)
         return f"<{title} {shown or 'without endpoints yet'}>"
 
-    @property
-    def name(self) -> str:
-        """The name that the client was given; empty if it has none."""
-        return self._invoker.client
-
-    # Leases.
-
-    @property
-    def leases(self) -> Leases:
-        """The single lease calls: grant, revoke, time_to_live, keep_alive_once, list."""
-        return self._leases
-
-    def lease(
-        self,
-        ttl: int,
-        *,
-        id: int | None = None,
-        adopt: bool = False,
-        on_lost: OnLost = "cancel",
-        timeout: Timeout = UNSET,
-    ) -> Lease:
-        """A lease for a block of code: `async with client.lease(10) as lease:`.
-
-        Entering grants the lease, and raises what `leases.grant` raises. In the block it is kept alive. Leaving revokes
-        it, within 2 seconds and even if the block was cancelled; if that fails, a warning is logged and the lease
-        expires.
-
-        Args:
-            ttl: seconds until it expires without renewal, from 1 to 9 000 000 000: after a crash of this process, or in
-                an outage. etcd raises smaller values to its minimum, 2 by default.
-            id: its id. Default: a random one.
-            adopt: take over the lease that has this `id` already, as after a restart, instead of granting one: entering
-                renews it, and raises `LeaseNotFoundError` if it is gone. Its own TTL counts, not `ttl`. If entering
-                fails or is cancelled, the lease is left alone.
-            on_lost: what happens if the lease is lost: `"cancel"` cancels the task in the block, `"signal"` only sets
-                `lease.is_lost`. Leaving raises `LeaseLostError` in both cases.
-            timeout: seconds for the grant, or for the first renewal.
-
-        Raises:
-            InvalidRequestError: an argument is invalid. Nothing was sent.
-        """
-        return Lease(self._leases, self._keeper, ttl, id=id, adopt=adopt, on_lost=on_lost, timeout=timeout)
-
     # The cluster.
 
     @property
@@ -382,6 +334,34 @@ class Client(KV, WatchCalls, Shortcuts, AsyncBlock):
     def auth(self) -> Auth:
         """The calls about users, roles and permissions."""
         return self._auth
+
+    async def compact(
+        self,
+        revision: int,
+        *,
+        physical: bool = False,
+        timeout: Timeout = UNSET,
+        retry: RetryMode | None = None,
+    ) -> CompactResult:
+        """Discard the history before a revision: reads and watches from before it then fail with `CompactedError`.
+
+        Args:
+            revision: the oldest revision that stays readable.
+            physical: wait until the answering member has freed the space; needs a long `timeout`.
+            retry: which failed attempts are retried. A retry is harmless, but raises `CompactedError` if the first
+                attempt was applied.
+
+        Returns:
+            CompactResult: only a header.
+
+        Raises:
+            CompactedError: this revision was compacted before.
+            FutureRevisionError: the store has not reached the revision.
+        """
+        request = CompactionRequest(
+            revision=whole_number(revision, "revision", minimum=1), physical=flag(physical, "physical")
+        )
+        return await self._invoker.unary(COMPACT, request, timeout=timeout, retry=retry)
 
     # Lifetime.
 
@@ -466,16 +446,39 @@ class Client(KV, WatchCalls, Shortcuts, AsyncBlock):
             ClientUsageError: the client belongs to another loop or process.
         """
         try:
-            has_more_to_end = self._pool or self._blocks or self._keeper.endings
+            has_more_to_end = self.leases.has_pool or self.backend.shared.blocks or self._keeper.endings
             if has_more_to_end and self._lifetime.is_used and not self._lifetime.is_closed:
                 self._lifetime.enter()
-                await self._close_layers(self._keeper.endings)
+                await self._end_blocks()
         finally:
             if self._lifetime.close():
                 if self._lifetime.is_used and self._observers.client_closed is not None:
                     self._observers.client_closed(self)
                 self._unwinding = close_all((self._discovery, self._invoker, self._balancer))
         await unwound(self._unwinding)
+
+    async def _end_blocks(self) -> None:
+        """End what stands on this client, while it still works; within half a second."""
+        from anyio import CancelScope  # where there is something to end
+
+        loop = asyncio.get_running_loop()
+        ends = loop.time() + _CLOSE_SECONDS
+        if self._closings is None:  # a second close waits for those of the first
+            blocks = tuple(self.backend.shared.blocks)
+            self._closings = [start_background_task(block.aclose(), name="etcd_aio close") for block in blocks]
+        try:
+            with CancelScope(shield=True):  # a scope of anyio waits for this; a cancellation by asyncio ends the wait
+                if self.leases.has_pool:
+                    await self.leases.pool.aclose()
+                for tasks in (self._closings, self._keeper.endings):  # the former may add to the latter
+                    while waiting := [task for task in tasks if not task.done()]:
+                        left = ends - loop.time()
+                        if left <= 0:
+                            return
+                        await asyncio.wait(waiting, timeout=left)
+        finally:
+            for closing in self._closings:
+                closing.cancel()
 
     def _start(self) -> None:
         if self._observers.client_started is not None:
@@ -532,28 +535,9 @@ class Client(KV, WatchCalls, Shortcuts, AsyncBlock):
         self._lifetime.enter()
         return await self._discovery.sync(timeout)
 
-    async def versions(self, timeout: Timeout = UNSET) -> tuple[EndpointVersions, ...]:
-        """The release of etcd at each endpoint, and the version that the cluster has agreed on.
-
-        The latter is not in etcd's gRPC API; it is read from `/version` on the same port, by a separate connection.
-
-        Args:
-            timeout: seconds; None for no limit; the client's default if it is not given.
-
-        Returns:
-            tuple[EndpointVersions, ...]: one for each endpoint, in their order; with the error if there was no answer.
-
-        Raises:
-            ClientUsageError: the client is closed, or belongs to another loop or process.
-        """
+    async def _ask_versions(self, timeout: Timeout) -> tuple[EndpointVersions, ...]:
         self._lifetime.enter()
         return await self._versions.ask(timeout)
-
-    @property
-    def key_space(self) -> KeySpace:
-        """Whose keys the calls of this client name. What writes for a recipe has that of the store that it reads."""
-        within = key_space_of(self._within)
-        return KeySpace(self._invoker) if within is None else within
 
     def statistics(self) -> tuple[EndpointStatistics, ...]:
         """State, health and traffic of each endpoint, in the order given; empty before the first use."""
@@ -567,33 +551,3 @@ class Client(KV, WatchCalls, Shortcuts, AsyncBlock):
         local deadlines; watches wait, or end by their `max_outage`.
         """
         return self._invoker.streams()
-
-
-class _WholeStore(KV, WatchCalls, Shortcuts):
-    """The whole store beneath a client that has a namespace: the same connections, streams and leases."""
-
-    def __init__(self, client: Client, invoker: Invoker, leases: Leases) -> None:
-        KV.__init__(self, invoker)
-        WatchCalls.__init__(self, lambda stream: WatchService(invoker, self.do, stream))
-        self.key_space = KeySpace(invoker)
-        self.leases = leases
-        self.lease = client.lease
-        self.versions = client.versions
-        self._client = client
-
-    @when_constructed
-    def __repr__(self) -> str:
-        return repr(self._client)
-
-    def _lease_pool(self) -> "LeasePool":
-        return self._client._lease_pool()
-
-    def _blocks_to_close(self) -> "WeakSet[Block]":
-        return self._client._blocks_to_close()
-
-
-# For messages of Python, such as "coroutine 'Client.put' was never awaited" and "Client.put() missing 1 required ...".
-for _part in Client.__mro__[1:-1]:
-    for _name, _member in vars(_part).items():
-        if isinstance(_member, FunctionType):
-            _member.__qualname__ = f"Client.{_name}"

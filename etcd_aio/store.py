@@ -1,202 +1,577 @@
-"""Store and Writer: what the layers above the client need of it, as Protocols, and which writer goes with a store.
+"""Store: all calls about keys, watches and leases, and the objects that stand on them. A `Client` is a store.
 
-Locks, elections, exactly-once writes and caches take a `Store`, so they also work on top of a wrapper of a client that
-changes the keys or the reads, and in tests on a fake.
+What stands on the calls is imported at its first use.
 """
 
-from collections.abc import Iterable
-from typing import Protocol, TypeVar
+from collections.abc import Awaitable, Callable, Iterable
+from typing import TYPE_CHECKING, Any, TypeVar, overload
 
-from etcd_aio.base.call_options import UNSET, RetryMode, Timeout
-from etcd_aio.base.key_space import key_space_of
-from etcd_aio.errors import InvalidRequestError
-from etcd_aio.kv import DEFAULT_PAGE_SIZE, Scan, Txn
-from etcd_aio.lease import Lease, Leases, OnLost
-from etcd_aio.types import (
-    DeleteResult,
-    EndpointVersions,
-    KeyLike,
-    KeyValue,
-    LeaseLike,
-    OnCompaction,
-    OnCompactionLike,
-    Operation,
-    PutResult,
-    RangeResult,
-    SortBy,
-    SortByLike,
-    SortOrder,
-    SortOrderLike,
-    ValueLike,
-    WatchFilterLike,
-)
-from etcd_aio.watch import Watcher
+from etcd_aio.arguments import encode_key, whole_number
+from etcd_aio.base.call_options import UNSET, Timeout
+from etcd_aio.base.reprs import when_constructed
+from etcd_aio.calls import StoreCalls, Writer
+from etcd_aio.kv import op
+from etcd_aio.lease import OnLost
+from etcd_aio.types import KeyLike, KeyRange, KeyValue, ValueLike
+from etcd_aio.watch import wait_deleted
 
-_R = TypeVar("_R")
+if TYPE_CHECKING:
+    from etcd_aio.cache import Cache
+    from etcd_aio.concurrency import Election, Lock, RWLock, Semaphore, Session
+    from etcd_aio.once import ExactlyOnce
+    from etcd_aio.recipes import Isolation, Kubernetes, StmResult, Transaction
+    from etcd_aio.services import Endpoints, JSONValue, OnConflict, Registration
+    from etcd_aio.views import OrderedStatistics, OrderedView
+
+T = TypeVar("T")
 
 
-class Writer(Protocol):
-    """An object that writes: a client, the fenced writer of a lock, or exactly-once writes.
+class Store(StoreCalls):
+    """A store: a `Client`, or a view of one, such as `client.namespace("app/")`.
 
-    The arguments, results and errors are those of the client's methods with the same names.
+    It has every call about keys, watches and leases, and makes what stands on them: locks, caches, transactions.
+    Stores that are made of a client share its connections, streams and leases, and need no closing.
 
-    If it has a `key_space`, as all of this library have, recipes refuse it unless it is that of their store. One that
-    forwards to another writer may forward this too. One without is taken to name the keys as the store does.
+    Args:
+        backend: what the calls go through.
     """
 
-    async def put(
+    @when_constructed
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} of {self.backend!r}>"
+
+    # Locks and elections.
+
+    def lock(
         self,
-        key: KeyLike,
-        value: ValueLike,
+        name: KeyLike,
         *,
-        lease: LeaseLike | None = None,
-        prev_kv: bool = False,
-        timeout: Timeout = UNSET,
-    ) -> PutResult:
-        """Put a value under a key."""
-        ...
-
-    async def delete(
-        self,
-        key: KeyLike | None = None,
-        *,
-        range_end: KeyLike | None = None,
-        prefix: KeyLike | None = None,
-        from_key: KeyLike | None = None,
-        prev_kv: bool = False,
-        timeout: Timeout = UNSET,
-    ) -> DeleteResult:
-        """Delete a key or a range."""
-        ...
-
-    def txn(self) -> Txn:
-        """Build a txn."""
-        ...
-
-
-class Store(Writer, Protocol):
-    """An object that serves as a client for the layers above it: a `Client`, or a wrapper of one.
-
-    The arguments, results and errors are those of the client's methods with the same names. Less common options of
-    single calls are those of the operations that `do` takes. If it has a `name`, as a client may have, lines
-    in logs begin with it.
-    """
-
-    async def do(self, operation: Operation[_R], *, timeout: Timeout = UNSET, retry: RetryMode | None = None) -> _R:
-        """Send one operation."""
-        ...
-
-    async def get(
-        self,
-        key: KeyLike,
-        *,
-        revision: int = 0,
-        serializable: bool = False,
-        keys_only: bool = False,
-        timeout: Timeout = UNSET,
-        retry: RetryMode | None = None,
-    ) -> KeyValue | None:
-        """Get one key."""
-        ...
-
-    async def range(
-        self,
-        key: KeyLike | None = None,
-        *,
-        range_end: KeyLike | None = None,
-        prefix: KeyLike | None = None,
-        from_key: KeyLike | None = None,
-        all_keys: bool = False,
-        limit: int = 0,
-        revision: int = 0,
-        sort_by: SortByLike = SortBy.KEY,
-        sort_order: SortOrderLike = SortOrder.ASCEND,
-        serializable: bool = False,
-        keys_only: bool = False,
-        count_only: bool = False,
-        min_mod_revision: int = 0,
-        max_mod_revision: int = 0,
-        min_create_revision: int = 0,
-        max_create_revision: int = 0,
-        timeout: Timeout = UNSET,
-        retry: RetryMode | None = None,
-    ) -> RangeResult:
-        """Get the keys of a range in one reply."""
-        ...
-
-    def scan(
-        self,
-        key: KeyLike | None = None,
-        *,
-        range_end: KeyLike | None = None,
-        prefix: KeyLike | None = None,
-        from_key: KeyLike | None = None,
-        all_keys: bool = False,
-        revision: int = 0,
-        keys_only: bool = False,
-        serializable: bool = False,
-        page_size: int = DEFAULT_PAGE_SIZE,
-        timeout: Timeout = UNSET,
-        retry: RetryMode | None = None,
-    ) -> Scan:
-        """Iterate over a range of any size at one revision."""
-        ...
-
-    def watch(
-        self,
-        key: KeyLike | None = None,
-        *,
-        range_end: KeyLike | None = None,
-        prefix: KeyLike | None = None,
-        from_key: KeyLike | None = None,
-        all_keys: bool = False,
-        start_revision: int = 0,
-        prev_kv: bool = False,
-        progress_notify: bool = False,
-        filters: Iterable[WatchFilterLike] = (),
-        on_compaction: OnCompactionLike = OnCompaction.RAISE,
-        max_outage: float | None = None,
-        stream: str = "",
-        timeout: Timeout = UNSET,
-    ) -> Watcher:
-        """Follow the changes of keys."""
-        ...
-
-    def lease(
-        self,
-        ttl: int,
-        *,
-        id: int | None = None,
-        adopt: bool = False,
+        ttl: int = 10,
+        timeout: float | None = None,
+        value: ValueLike | None = None,
+        margin: float | None = None,
         on_lost: OnLost = "cancel",
+        reentrant: bool = False,
+    ) -> "Lock":
+        """A lock for a block of code: `async with client.lock("jobs/42") as lock:`.
+
+        It excludes Go's `concurrency.Mutex`, `etcdctl lock` and other libraries that lock the same name, in the order
+        of arrival.
+
+        Args:
+            name: its name. The keys are `<name>/<lease>`.
+            ttl: seconds until another may hold it after a crash of this process, or in an outage. Default: 10, which
+                outlasts a leader election several times. etcd raises values below its minimum, 2 by default.
+            timeout: seconds to wait for it, above 0; `try_acquire()` does not wait. None for no limit.
+            value: of the key, for `contenders()`. Default: the names of the host, the process and the task.
+            margin: seconds before the end of the lease at which the block is cancelled, if no renewal was acknowledged.
+                It pays for the time that the block needs to end, and for clocks of different rates. Default: a tenth
+                of `ttl`, at most 1.
+            on_lost: what happens if the lock is lost: `"cancel"` cancels the task in the block, `"signal"` only sets
+                `lock.is_lost`. Leaving raises `LockLostError` in both cases.
+            reentrant: let the task that holds this object enter it again.
+
+        Returns:
+            Lock: nothing is sent before it is entered.
+
+        Raises:
+            InvalidRequestError: an argument is invalid.
+        """
+        from etcd_aio.concurrency import Lock
+
+        return Lock(
+            self,
+            self.leases.pool.source(ttl),
+            name,
+            ttl=ttl,
+            timeout=timeout,
+            value=value,
+            margin=margin,
+            on_lost=on_lost,
+            reentrant=reentrant,
+        )
+
+    def rwlock(
+        self,
+        name: KeyLike,
+        *,
+        ttl: int = 10,
+        value: ValueLike | None = None,
+        margin: float | None = None,
+        on_lost: OnLost = "cancel",
+    ) -> "RWLock":
+        """A lock for many readers or one writer: `async with client.rwlock("catalog").reading() as lock:`.
+
+        The arguments are those of `lock()`; `reading(timeout=...)` and `writing(timeout=...)` make the locks.
+        """
+        from etcd_aio.concurrency import RWLock
+
+        source = self.leases.pool.source(ttl)
+        return RWLock(self, source, name, ttl=ttl, value=value, margin=margin, on_lost=on_lost)
+
+    def semaphore(
+        self,
+        name: KeyLike,
+        *,
+        limit: int,
+        permits: int = 1,
+        ttl: int = 10,
+        timeout: float | None = None,
+        margin: float | None = None,
+        on_lost: OnLost = "cancel",
+    ) -> "Semaphore":
+        """Permits for a block of code: `async with client.semaphore("gpu", limit=3) as permit:`.
+
+        Args:
+            name: its name, which must not be that of a lock. The keys are `<name>/<lease>`.
+            limit: the number of permits; all contenders must name the same.
+            permits: how many of them the block needs.
+            ttl: as of `lock()`, like the other arguments.
+            timeout: seconds to wait for them, above 0; `try_acquire()` does not wait. None for no limit.
+            margin: seconds before the end of the lease at which the block is cancelled.
+            on_lost: `"cancel"` or `"signal"`.
+
+        Raises:
+            InvalidRequestError: an argument is invalid.
+        """
+        from etcd_aio.concurrency import Semaphore
+
+        return Semaphore(
+            self,
+            self.leases.pool.source(ttl),
+            name,
+            limit=limit,
+            permits=permits,
+            ttl=ttl,
+            timeout=timeout,
+            margin=margin,
+            on_lost=on_lost,
+        )
+
+    def election(
+        self, name: KeyLike, *, ttl: int = 10, margin: float | None = None, on_lost: OnLost = "cancel"
+    ) -> "Election":
+        """An election: one leader among the candidates of a name.
+
+            election = client.election("scheduler")
+            async with election.lead("host-1") as leadership: ...     wait, lead, resign
+            await election.run(work, "host-1")                        run `work` whenever this candidate leads
+            await election.leader()                                   the present leader
+            async with election.observe() as leaders: ...             every leader, one after the other
+
+        It is open to Go's `concurrency.Election`, `etcdctl elect` and other libraries; a lock of the same name excludes
+        its leader too.
+
+        Args:
+            name: its name. The keys are `<name>/<lease>`.
+            ttl: seconds until another candidate may lead after a crash of this process, or in an outage. Default: 10,
+                as of locks. etcd raises values below its minimum, 2 by default.
+            margin: seconds before the end of the lease at which the leadership is lost, if no renewal was
+                acknowledged. Default: a tenth of `ttl`, at most 1; see `lock`.
+            on_lost: what happens if a leadership is lost: `"cancel"` cancels the task in the block, `"signal"` only
+                sets `leadership.is_lost`. Leaving raises `LeadershipLostError` in both cases.
+
+        Returns:
+            Election: nothing is sent before it is used.
+
+        Raises:
+            InvalidRequestError: an argument is invalid.
+        """
+        from etcd_aio.concurrency import Election
+
+        return Election(self, self.leases.pool.source(ttl), name, ttl=ttl, margin=margin, on_lost=on_lost)
+
+    def session(self, *, ttl: int = 60, on_lost: OnLost = "cancel") -> "Session":
+        """One lease for several locks, and for keys of your own: `async with client.session() as session:`.
+
+        Locks by themselves are better off with a lease each, as `lock()` gives them. A session is for what must live
+        and die together, and for names that another process takes over by adopting the lease.
+
+        Args:
+            ttl: seconds that the lease lasts without renewal. Default: 60, as of Go's sessions.
+            on_lost: what happens if the lease is lost: see `lease()`.
+
+        Raises:
+            InvalidRequestError: an argument is invalid.
+        """
+        from etcd_aio.concurrency import Session
+
+        return Session(self, self.leases.pool, ttl=ttl, on_lost=on_lost)
+
+    async def wait_deleted(self, key: KeyLike, revision: int = 0, *, timeout: float | None = None) -> None:
+        """Wait until a key is deleted. It moves from member to member with the watches, and outlasts compactions.
+
+        Args:
+            key: the key.
+            revision: a revision at which the key existed, such as that of the range that it was found in. If the key
+                was deleted since then, and created again, this does not wait for the new one. 0 is now.
+            timeout: seconds for the whole wait. Default: None, no limit.
+
+        Raises:
+            EmptyKeyError: the key is empty.
+            EtcdTimeoutError: the key was not deleted in time.
+            EtcdError: as every read and watch.
+
+        Cancellation leaves nothing behind.
+        """
+        whole_number(revision, "revision")
+        look = op.get(key, keys_only=True)
+        await wait_deleted(
+            lambda: self.watch(look.key, filters=("no_put",), timeout=None),
+            lambda: self.do(look, timeout=None),
+            revision,
+            self.backend.shared.deadline(timeout),
+        )
+
+    # Other ways to use the store.
+
+    def exactly_once(
+        self,
+        *,
+        slots: int = 64,
+        ttl: int = 300,
+        window: int = 24 * 3600,
+        prefix: KeyLike = "__etcd_aio/once/",
+    ) -> "ExactlyOnce":
+        """Writes that are applied exactly once: `async with client.exactly_once() as once: await once.put("k", "v")`.
+
+        One object for each client is enough; tasks may share it. Nothing is sent before its first write.
+
+        Args:
+            slots: the most writes at a time; more wait for their turn. Each is a key on the server.
+            ttl: seconds for which these keys outlive a crash of this process. They are under one lease; an outage that
+                is longer ends it, and the next write needs another one.
+            window: seconds for which an idempotency id is remembered at least, from the end of the call on. Default:
+                a day. If a call takes longer than a day, its window begins at the end of its first day.
+            prefix: of all these keys. With authentication, the user needs the permission to read and write it.
+
+        Raises:
+            InvalidRequestError, TypeError: an argument is invalid.
+        """
+        from etcd_aio.once import ExactlyOnce
+
+        block = ExactlyOnce(self, slots=slots, ttl=ttl, window=window, prefix=prefix)
+        self.end_with_client(block)
+        return block
+
+    @overload
+    def cache(
+        self,
+        key: KeyLike | None = None,
+        *,
+        range_end: KeyLike | None = None,
+        prefix: KeyLike | None = None,
+        from_key: KeyLike | None = None,
+        all_keys: bool = False,
+        decode: None = None,
+        keep_current: float | None = None,
+        fallback: bool = True,
+        max_outage: float = 10.0,
+    ) -> "Cache[KeyValue]": ...
+
+    @overload
+    def cache(
+        self,
+        key: KeyLike | None = None,
+        *,
+        range_end: KeyLike | None = None,
+        prefix: KeyLike | None = None,
+        from_key: KeyLike | None = None,
+        all_keys: bool = False,
+        decode: Callable[[bytes], T],
+        on_error: Callable[[bytes, Exception], None] | None = None,
+        keep_current: float | None = None,
+        fallback: bool = True,
+        max_outage: float = 10.0,
+    ) -> "Cache[T]": ...
+
+    def cache(
+        self,
+        key: KeyLike | None = None,
+        *,
+        range_end: KeyLike | None = None,
+        prefix: KeyLike | None = None,
+        from_key: KeyLike | None = None,
+        all_keys: bool = False,
+        decode: Callable[[bytes], Any] | None = None,
+        on_error: Callable[[bytes, Exception], None] | None = None,
+        keep_current: float | None = None,
+        fallback: bool = True,
+        max_outage: float = 10.0,
+    ) -> "Cache[Any]":
+        """The keys of a range in memory, kept like the store: `async with client.cache(prefix="cfg/") as cache:`.
+
+            cache.get("cfg/a"), cache["cfg/a"], cache.range(prefix="cfg/web/")    what is here now; no await
+            await cache.read("cfg/a")                                             linearizable
+            await cache.wait_current()                                            what is read now is linearizable
+            async for revision, changed in cache.changes(): ...                   what has changed
+
+        Entering reads all keys. A watch follows them, over lost connections, failed members and compactions. Every read
+        is of the store at one revision.
+
+        Args:
+            key: this key alone; with `range_end`, the first key of an interval.
+            range_end: the key before which the interval ends.
+            prefix: every key that begins with this.
+            from_key: every key from this one on.
+            all_keys: every key.
+            decode: turns a value into what is read; called once for each change. If it raises, the key keeps its value
+                of before, unless it was deleted in between. Default: None, `KeyValue`s are read.
+            on_error: called with the key and the exception if `decode` raises. Default: None, the first one of each key
+                is logged, without the value.
+            keep_current: seconds, more than 0, between two reads of the store's revision in the background. Reads with
+                `max_staleness` above it do not wait then, while all is well, and `age` grows visibly if the cluster is
+                out of reach. Default: None, the store is asked only when a caller waits.
+            fallback: whether `read` goes to the server if the cache is not current in time.
+            max_outage: seconds without any member to watch on, after which `state` is LAGGING. Default: 10, which
+                outlasts a leader election several times.
+
+        Returns:
+            Cache: nothing is sent before it is entered.
+
+        Raises:
+            InvalidRequestError, EmptyKeyError, TypeError: an argument is invalid.
+        """
+        from etcd_aio.cache import Cache
+
+        block: Cache[Any] = Cache(
+            self,
+            KeyRange.of(key, range_end=range_end, prefix=prefix, from_key=from_key, all_keys=all_keys),
+            decode=decode,
+            on_error=on_error,
+            keep_current=keep_current,
+            fallback=fallback,
+            max_outage=max_outage,
+        )
+        self.end_with_client(block)
+        return block
+
+    def namespace(self, prefix: KeyLike) -> "Store":
+        """The keys that begin with a prefix, as a store of their own, without the prefix.
+
+            app = client.namespace("app/")
+            await app.put("color", "blue")  # the key app/color
+
+        It has all calls about keys, watches and leases, and all shortcuts. It shares the connections, streams and
+        leases of this client, and needs no closing. A namespace of a namespace is one of both prefixes.
+
+        Args:
+            prefix: the prefix, as it is: write the separator that ends it.
+
+        Returns:
+            Store: nothing is sent before it is used.
+
+        Raises:
+            EmptyKeyError: the prefix is empty.
+            InvalidRequestError, TypeError: it is not a key.
+        """
+        from etcd_aio.views import PrefixView
+
+        return Store(PrefixView(self.backend, encode_key(prefix, "the namespace")))
+
+    def ordered(self) -> "Ordered":
+        """A store whose reads never go back: `view = client.ordered()`.
+
+            await view.put("k", "1")
+            await view.get("k", serializable=True)      never older than what was read or written through `view`
+
+        A serializable read that is answered by a member that is behind is repeated once, linearizably. Each view
+        has its own mark, so a session or a request may have one of its own.
+        """
+        from etcd_aio.views import OrderedView
+
+        return Ordered(OrderedView(self.backend))
+
+    def kubernetes(self, *, writer: Writer | None = None) -> "Kubernetes":
+        """The calls that Kubernetes makes to etcd: reads, pages of a prefix, and optimistic writes.
+
+            kubernetes = client.kubernetes()
+            found = await kubernetes.get("pods/a")
+            result = await kubernetes.optimistic_put("pods/a", "new", found.kv.mod_revision if found.kv else 0)
+
+        Args:
+            writer: makes the writes, such as `client.exactly_once()`. Default: the client; then a lost answer is
+                replaced by the history of the key.
+        """
+        from etcd_aio.recipes import Kubernetes
+
+        return Kubernetes(self, writer=writer)
+
+    # Services.
+
+    def register(
+        self,
+        target: KeyLike,
+        address: str,
+        *,
+        metadata: "JSONValue" = None,
+        name: str | None = None,
+        ttl: int = 10,
+        on_conflict: "OnConflict" = "keep",
+        drain: float = 0.0,
         timeout: Timeout = UNSET,
-    ) -> Lease:
-        """A lease for a block of code."""
-        ...
+    ) -> "Registration":
+        """Register an endpoint of a service: `async with client.register("svc/web", "10.0.0.1:80"):`.
+
+        The entry is there while the block runs, and ends soon after a crash of the process. After an outage of any
+        length it is put again without any help. The format is that of Go's `naming/endpoints`, so its resolver finds
+        the endpoint too.
+
+        Args:
+            target: the service. The key is `<target>/<name>`.
+            address: where the endpoint is reached. An address belongs to one process: an equal entry of an earlier
+                process is taken over.
+            metadata: what others learn with the address: any value that JSON can express.
+            name: the end of the key. Default: the address.
+            ttl: seconds until the entry ends after a crash of this process, or in an outage. Default: 10, as of locks.
+                etcd raises values below its minimum, 2 by default.
+            on_conflict: if the key has a different entry of another process, `"keep"` leaves it alone until it is
+                gone, and `"replace"` replaces it.
+            drain: seconds that leaving the block waits after the entry was deleted, so that those who follow the
+                service stop using the endpoint before it ends. Default: 0.
+            timeout: seconds for the grant of the lease, and again for the put, on entering.
+
+        Raises:
+            InvalidRequestError, TypeError: an argument is invalid.
+        """
+        from etcd_aio.services import Registration
+
+        return Registration(
+            self,
+            target,
+            address,
+            metadata=metadata,
+            name=name,
+            ttl=ttl,
+            on_conflict=on_conflict,
+            drain=drain,
+            timeout=timeout,
+        )
+
+    def resolve(self, target: KeyLike, *, keep_current: float | None = None) -> "Endpoints":
+        """The endpoints of a service, kept up to date in memory: `async with client.resolve("svc/web") as web:`.
+
+            web.endpoints                                  what is known now; no await
+            web.pick().address                             the next one, in turn
+            async for endpoints in web.changes(): ...      now, and after each change
+
+        It finds what `register` and Go's `naming/endpoints` have put under `<target>/`.
+
+        Args:
+            target: the service.
+            keep_current: seconds between two reads of the store's revision in the background, so that `age` shows how
+                old the endpoints may be. Default: None, the store is asked only when a caller waits for it.
+
+        Raises:
+            InvalidRequestError, EmptyKeyError, TypeError: an argument is invalid.
+        """
+        from etcd_aio.services import Endpoints
+
+        made = Endpoints(self, target, keep_current=keep_current)
+        self.end_with_client(made)
+        return made
+
+    # Recipes.
+
+    async def stm(
+        self,
+        function: "Callable[[Transaction], Awaitable[T]]",
+        *,
+        isolation: "Isolation" = "serializable_snapshot",
+        prefetch: Iterable[KeyLike] = (),
+        max_attempts: int = 100,
+        writer: Writer | None = None,
+        timeout: Timeout = UNSET,
+    ) -> "StmResult[T]":
+        """Run an async function as a transaction: what it reads and writes takes effect at once, or not at all.
+
+            async def transfer(tx: Transaction) -> int:
+                a, b = int((await tx.get("a")).text()), int((await tx.get("b")).text())
+                tx.put("a", str(a - 10))
+                tx.put("b", str(b + 10))
+                return b + 10
+
+            result = await client.stm(transfer)
+
+        If another writer has changed what the function has read, it runs again, on the newer state. So it must have no
+        side effects but those of its transaction. An exception of the function ends the call; nothing is written then.
+
+        Args:
+            function: gets a `Transaction`, which it reads and writes through.
+            isolation: `"serializable_snapshot"`: all reads are of one revision, and no key that was read or is written
+                has changed since. `"serializable"`: the same, but keys that are only written may have changed.
+                `"repeatable_reads"`: each key is read once, and has not changed since, but the reads are of several
+                revisions. `"read_committed"`: each read is of the newest state, and may be out of date.
+            prefetch: keys that are read first, in one round trip. Default: none.
+            max_attempts: how many commits are sent at most. Default: 100; tasks of one client that change the same
+                keys wait for each other, so only conflicts with other clients come near it.
+            writer: sends the commits, such as `client.exactly_once()`, which finds out what became of one whose answer
+                was lost; or `lock.fenced`. Default: the client.
+            timeout: seconds for the whole call, with all attempts and the function; None for no limit.
+
+        Returns:
+            StmResult: the value of the function, the revision of the commit, and how often the function has run.
+
+        Raises:
+            TxnConflictError: every attempt met a conflict. Nothing was applied.
+            EtcdTimeoutError: the time was over. If `maybe_applied` is False, nothing was applied.
+            InvalidRequestError, TypeError: an argument is invalid, or the transaction has more reads or writes than
+                etcd accepts in a txn.
+            EtcdError: as every call; if `maybe_applied` is True, the transaction may have been applied, and was not
+                repeated: it might have been applied twice.
+
+        Cancellation: the transaction was applied or not, as with every write.
+        """
+        from etcd_aio.recipes import run_stm
+
+        return await run_stm(
+            self,
+            function,
+            isolation=isolation,
+            prefetch=prefetch,
+            max_attempts=max_attempts,
+            writer=writer,
+            deadline=self.backend.shared.deadline(timeout),
+        )
+
+
+class Ordered(Store):
+    """A store whose reads never go back: `view = client.ordered()`.
+
+    Without it, a serializable read may be answered by a member that is behind the one that answered the read before,
+    and show an older state. Here the newest revision of all answers is remembered. A serializable read that is older is
+    repeated once, linearizably, so it costs a second call only if its member is behind. Linearizable reads and writes
+    are sent as they are; a write is never repeated for this. `StoreRolledBackError` says that the store itself is older
+    than what was seen: a backup was restored, or `revision` was assigned from another cluster.
+
+    What watches deliver raises the mark too: no read that follows an event is older than the event. The revision of a
+    revocation of a lease is not seen. Tasks may share it. Reads that run at the same time are not compared with each
+    other, only with what was seen before they began.
+
+    Args:
+        view: has the mark.
+    """
+
+    def __init__(self, view: "OrderedView") -> None:
+        super().__init__(view)
+        self._view = view
 
     @property
-    def leases(self) -> Leases:
-        """The single lease calls."""
-        ...
+    def revision(self) -> int:
+        """The newest revision that was seen: no read that begins now returns an older state.
 
-    async def versions(self, timeout: Timeout = UNSET) -> tuple[EndpointVersions, ...]:
-        """The release of etcd at each endpoint."""
-        ...
+        Assign one that another process has seen, and reads here are not older than its reads were. One that is lower
+        than what was seen here changes nothing.
 
+        Raises:
+            InvalidRequestError: it is negative, or does not fit 64 bits.
+        """
+        return self._view.revision
 
-def writer_for(store: Store, writer: Writer | None) -> Writer:
-    """The writer of what reads through a store: the store itself, if none is given.
+    @revision.setter
+    def revision(self, revision: int) -> None:
+        self._view.see(whole_number(revision, "revision"))
 
-    Raises:
-        InvalidRequestError: the writer names other keys than the store: it is of another namespace or client.
-    """
-    if writer is None:
-        return store
-    read, written = key_space_of(store), key_space_of(writer)
-    if read is None or written is None or read == written:
-        return writer
-    if read.client is not written.client:
-        reason = "the writer is of another client than the one that reads"
-    else:
-        reason = f"the writer is of another namespace: it writes to {written}; this reads from {read}"
-    raise InvalidRequestError(f"{reason}: make it of the same store, as in `tenant.exactly_once()`")
+    def statistics(self) -> "OrderedStatistics":
+        """A snapshot of the counters."""
+        return self._view.statistics()

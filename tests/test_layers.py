@@ -16,7 +16,7 @@ PACKAGE = Path(__file__).parent.parent / "etcd_aio"
 # bottom: what a line names stands below it.
 MAY_USE: dict[str, frozenset[str]] = {
     "__init__": frozenset(
-        {"admin", "balancer", "client", "config", "error_handler", "kv", "lease", "store", "watch", "_version"}
+        {"admin", "balancer", "calls", "client", "config", "error_handler", "kv", "lease", "store", "watch", "_version"}
     ),
     "__main__": frozenset({"cli"}),
     "cli": frozenset({"codec", "config", "fake", "mirror", "pb", "services"}),
@@ -24,19 +24,22 @@ MAY_USE: dict[str, frozenset[str]] = {
     "fake": frozenset({"transport"}),
     "client": frozenset(
         {
-            *{"admin", "balancer", "config", "discovery", "error_handler", "kv", "lease", "transport", "watch"},
-            *{"shortcuts", "views"},
+            *{"admin", "backend", "balancer", "config", "discovery", "error_handler", "lease", "store", "transport"},
+            "views",
         }
     ),
-    "recipes": frozenset({"cache", "concurrency", "services", "shortcuts", "store", "watch"}),
-    "services": frozenset({"cache", "shortcuts", "store", "watch"}),
-    "mirror": frozenset({"store", "watch"}),
-    "views": frozenset({"kv", "shortcuts", "store", "watch"}),
-    "shortcuts": frozenset({"cache", "concurrency", "error_handler", "kv", "lease", "once", "store", "watch"}),
-    "cache": frozenset({"store"}),
-    "concurrency": frozenset({"store"}),
-    "once": frozenset({"store"}),
-    "store": frozenset({"kv", "lease", "watch"}),
+    "store": frozenset(
+        {"cache", "calls", "concurrency", "kv", "lease", "once", "recipes", "services", "views", "watch"}
+    ),
+    "recipes": frozenset({"cache", "calls", "concurrency", "services", "watch"}),
+    "services": frozenset({"cache", "calls", "watch"}),
+    "mirror": frozenset({"calls", "watch"}),
+    "views": frozenset({"backend", "kv", "watch"}),
+    "cache": frozenset({"calls"}),
+    "concurrency": frozenset({"calls"}),
+    "once": frozenset({"calls"}),
+    "calls": frozenset({"backend", "kv", "lease", "watch"}),
+    "backend": frozenset({"error_handler", "kv", "lease", "watch"}),
     "config": frozenset({"balancer", "discovery", "error_handler", "transport"}),
     "watch": frozenset({"error_handler", "kv"}),
     "kv": frozenset({"error_handler"}),
@@ -71,14 +74,11 @@ MESSAGES_ORDER: dict[str, frozenset[str]] = {
     "codec": frozenset({"pb"}),
     "methods": frozenset({"pb"}),
 }
-# What stands on the public client, whose methods import it at its first use. Besides `BASE` and `store`, such a package
+# What stands on the public client, whose methods import it at its first use. Besides `BASE`, such a package
 # may use the names of `etcd_aio.__all__`; no messages, and no other such package but those in `MAY_USE`.
 ON_THE_CLIENT = frozenset({"cache", "cli", "concurrency", "contrib", "mirror", "once", "recipes", "services", "views"})
-# What a function may import when it runs, and annotations may name, although it stands above: a namespace of a client
-# has the shortcuts of a client, and makes namespaces itself.
+# What a function may import when it runs, and annotations may name, although it stands above.
 MAY_USE_LATER = {
-    "client": frozenset({"cache", "concurrency", "once"}),
-    "shortcuts": frozenset({"recipes", "services", "views"}),
     "fake": frozenset({"client", "config"}),
     "observing": frozenset({"client"}),
 }

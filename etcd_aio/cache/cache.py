@@ -6,7 +6,7 @@ from types import TracebackType
 from typing import ClassVar, Final, Self, TypeVar
 from weakref import WeakSet
 
-from etcd_aio import KeyRange, Store
+from etcd_aio import KeyRange
 from etcd_aio.arguments import finite_seconds, flag, whole_number
 from etcd_aio.base.aio import start_background_task
 from etcd_aio.base.call_options import UNSET, Timeout
@@ -23,6 +23,7 @@ from etcd_aio.cache.replicator import Replicator
 from etcd_aio.cache.results import CacheStatistics
 from etcd_aio.cache.state import CacheState, Replica, Transition
 from etcd_aio.cache.steps import Step
+from etcd_aio.calls import StoreCalls
 from etcd_aio.errors import CacheError, CacheTimeoutError, ClientUsageError, InvalidRequestError, WrongLoopError
 from etcd_aio.types import KeyLike
 
@@ -77,7 +78,7 @@ class Cache(LocalReads[T], TwoPartClose, NotAwaitable):
 
     def __init__(
         self,
-        store: Store,
+        store: StoreCalls,
         keys: KeyRange,
         *,
         decode: Callable[[bytes], T] | None = None,
@@ -85,7 +86,7 @@ class Cache(LocalReads[T], TwoPartClose, NotAwaitable):
         keep_current: float | None = None,
         fallback: bool = True,
         max_outage: float = DEFAULT_MAX_OUTAGE,
-        timeout: float | None = 5.0,
+        timeout: Timeout = UNSET,
     ) -> None:
         if keys.range_end > b"\0" and keys.range_end <= keys.key:
             raise InvalidRequestError("the range is empty: range_end must be greater than key")
@@ -94,7 +95,7 @@ class Cache(LocalReads[T], TwoPartClose, NotAwaitable):
                 raise TypeError(f"{what} must be a function, got {type(function).__name__}")
         super().__init__(keys, Replica(is_decoded=decode is not None))
         self._store = store
-        self._timeout = timeout
+        self._timeout = store.backend.shared.seconds(timeout)
         self._fallback = flag(fallback, "fallback")
         self._keep_current = None if keep_current is None else finite_seconds(keep_current, "keep_current")
         if self._keep_current == 0:
@@ -112,7 +113,7 @@ class Cache(LocalReads[T], TwoPartClose, NotAwaitable):
             on_replaced=self._on_replaced,
         )
         self._freshness = Freshness(
-            store, keys, self._replica, self._replicator, timeout=timeout, on_denied=self._end_by
+            store, keys, self._replica, self._replicator, timeout=self._timeout, on_denied=self._end_by
         )
         self._followers: WeakSet[Follower] = WeakSet()
         self._tasks: tuple[asyncio.Task[None], ...] = ()

@@ -8,11 +8,12 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from typing import Any, Final
 
-from etcd_aio import EtcdError, KeyRange, Store
+from etcd_aio import EtcdError, KeyRange
 from etcd_aio.base.aio import start_background_task, wait_until, wake
 from etcd_aio.base.closing import Unwinding
 from etcd_aio.cache.state import Replica
 from etcd_aio.cache.waiting import RevisionWaiters
+from etcd_aio.calls import StoreCalls
 from etcd_aio.errors import PermissionDeniedError
 from etcd_aio.types import range_arguments
 
@@ -40,7 +41,7 @@ class CatchUp:
 
     def __init__(
         self,
-        store: Store,
+        store: StoreCalls,
         keys: KeyRange,
         replica: Replica[Any],
         waiters: RevisionWaiters,

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Any, Final
 
-from etcd_aio import EtcdError, KeyRange, Store
+from etcd_aio import EtcdError, KeyRange
 from etcd_aio.base.closing import Unwinding
 from etcd_aio.base.deadline import NEVER, time_left
 from etcd_aio.cache.catch_up import CatchUp
@@ -18,6 +18,7 @@ from etcd_aio.cache.probe import SharedProbe
 from etcd_aio.cache.replicator import Replicator
 from etcd_aio.cache.state import Replica
 from etcd_aio.cache.waiting import RevisionWaiters
+from etcd_aio.calls import StoreCalls
 from etcd_aio.errors import CacheTimeoutError, PermissionDeniedError
 from etcd_aio.types import shown_keys
 
@@ -39,7 +40,7 @@ class Freshness:
 
     def __init__(
         self,
-        store: Store,
+        store: StoreCalls,
         keys: KeyRange,
         replica: Replica[Any],
         replicator: Replicator[Any],

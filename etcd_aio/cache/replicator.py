@@ -18,13 +18,14 @@ from contextlib import suppress
 from itertools import count
 from typing import Final, Generic, TypeVar
 
-from etcd_aio import EtcdError, Event, KeyRange, KeyValue, Store, Watcher, op
+from etcd_aio import EtcdError, Event, KeyRange, KeyValue, Watcher, op
 from etcd_aio.base.backoff import Backoff
 from etcd_aio.base.call_options import UNSET, Timeout
 from etcd_aio.base.logs import log_for
 from etcd_aio.cache.decoder import Decoder
 from etcd_aio.cache.state import CacheState, Replica, Transition, whole_revisions
 from etcd_aio.cache.steps import PART, Step, StoreReplaced, let_go
+from etcd_aio.calls import StoreCalls
 from etcd_aio.errors import CompactedError, FutureRevisionError, NoAvailableEndpointsError, StoreRolledBackError
 from etcd_aio.types import range_arguments, shown_keys
 
@@ -64,7 +65,7 @@ class Replicator(Generic[T]):
 
     def __init__(
         self,
-        store: Store,
+        store: StoreCalls,
         keys: KeyRange,
         replica: Replica[T],
         decoder: Decoder[T] | None,

@@ -20,6 +20,7 @@ from etcd_aio.base.call_options import UNSET, Timeout
 from etcd_aio.base.logs import log_for
 from etcd_aio.base.not_awaitable import NotAwaitable
 from etcd_aio.base.reprs import when_constructed
+from etcd_aio.calls import StoreCalls
 from etcd_aio.concurrency.held import OnLost, Subject, check_timeout, checked_margin
 from etcd_aio.concurrency.leaders import Candidates, Leader
 from etcd_aio.concurrency.leadership import Candidacy, Leadership
@@ -33,7 +34,6 @@ from etcd_aio.errors import (
     InvalidRequestError,
     LeadershipLostError,
 )
-from etcd_aio.store import Store
 from etcd_aio.types import KeyLike, LeaseLike, ValueLike, shown_key
 
 if TYPE_CHECKING:
@@ -59,7 +59,7 @@ class Election:
 
     def __init__(
         self,
-        store: Store,
+        store: StoreCalls,
         source: LeaseSource,
         name: KeyLike,
         *,
@@ -327,7 +327,7 @@ class Leaders(NotAwaitable):
 
     usage: ClassVar[str] = _NOT_ENTERED
 
-    def __init__(self, store: Store, candidates: Candidates, prefix: bytes) -> None:
+    def __init__(self, store: StoreCalls, candidates: Candidates, prefix: bytes) -> None:
         self._store = store
         self._candidates = candidates
         self._prefix = prefix

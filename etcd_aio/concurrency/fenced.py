@@ -11,12 +11,12 @@ ends the call. Exactly-once writes repeat all writes, and their answers are true
 
 from typing import Generic
 
-from etcd_aio import DeleteResult, Op, PutResult, Txn, TxnResult, Writer, op
+from etcd_aio import DeleteResult, Op, PutResult, Txn, TxnResult, op
 from etcd_aio.base.call_options import UNSET, RetryMode, Timeout
 from etcd_aio.base.key_space import key_space_of
+from etcd_aio.calls import StoreCalls, Writer, is_exact, writer_for
 from etcd_aio.concurrency.held import E, Held
 from etcd_aio.errors import NotHeldError, OutcomeUnknownError, ResultLostError, TooManyOpsError
-from etcd_aio.store import Store, writer_for
 from etcd_aio.types import KeyLike, LeaseLike, ValueLike, delete_within, put_within, txn_within
 
 
@@ -40,12 +40,15 @@ class FencedWriter(Generic[E]):
         InvalidRequestError: the writer is of another namespace or client, where the own key is not.
     """
 
+    is_exact = True
+    """A write is not repeated, unless its caller asks for that."""
+
     __slots__ = ("_held", "_is_exact", "_writer", "key_space")
 
-    def __init__(self, store: Store, writer: Writer, held: Held[E]) -> None:
+    def __init__(self, store: StoreCalls, writer: Writer, held: Held[E]) -> None:
         self._writer = writer_for(store, writer)
         self.key_space = key_space_of(store) or key_space_of(writer)
-        self._is_exact = not hasattr(writer, "do")  # no store, so its answers are true of every copy
+        self._is_exact = is_exact(self._writer)
         self._held = held
 
     async def put(

@@ -11,17 +11,17 @@ from dataclasses import dataclass
 from types import TracebackType
 from typing import ClassVar, Final, Self
 
-from etcd_aio import Compare, Key, KeyValue, Writer, op
+from etcd_aio import Compare, Key, KeyValue, op
 from etcd_aio.arguments import to_bytes
 from etcd_aio.base.call_options import UNSET, Timeout
 from etcd_aio.base.logs import log_for
 from etcd_aio.base.not_awaitable import NotAwaitable
 from etcd_aio.base.reprs import when_constructed
+from etcd_aio.calls import StoreCalls, Writer
 from etcd_aio.concurrency.fenced import FencedWriter
 from etcd_aio.concurrency.held import Held, Subject
 from etcd_aio.concurrency.line import Line
 from etcd_aio.errors import ClientUsageError, LeadershipLostError, NotLeaderError
-from etcd_aio.store import Store
 from etcd_aio.types import ValueLike
 
 logger: Final = logging.getLogger("etcd_aio.elections")
@@ -40,7 +40,7 @@ class Candidacy:
         subject: the election.
     """
 
-    store: Store
+    store: StoreCalls
     new_line: Callable[[bytes], Line[LeadershipLostError]]
     margin: float
     cancels: bool

@@ -21,6 +21,7 @@ from math import inf
 from typing import Final, Protocol, TypeVar
 
 from etcd_aio.base.aio import start_background_task, start_timer, start_timer_at, wake
+from etcd_aio.calls import StoreCalls
 from etcd_aio.concurrency.loans import BACKOFF, Loan
 from etcd_aio.concurrency.pooled_lease import PooledLease
 from etcd_aio.errors import (
@@ -30,7 +31,6 @@ from etcd_aio.errors import (
     LeaseLostError,
     NoAvailableEndpointsError,
 )
-from etcd_aio.store import Store
 
 T = TypeVar("T")
 
@@ -75,7 +75,7 @@ class LeasePool:
         over: set once it lends no lease any more.
     """
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: StoreCalls) -> None:
         self._store = store
         self._idle: dict[int, list[PooledLease]] = {}  # by the TTL asked for; the last one is lent first
         self._lent: dict[PooledLease, None] = {}

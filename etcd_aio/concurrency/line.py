@@ -25,6 +25,7 @@ from anyio import CancelScope
 
 from etcd_aio import Key, KeyValue, RangeResult, op
 from etcd_aio.base.logs import log_for
+from etcd_aio.calls import StoreCalls
 from etcd_aio.concurrency.held import Held, Subject, later_event
 from etcd_aio.concurrency.interruption import Interruption
 from etcd_aio.concurrency.loans import BACKOFF, LeaseSource, Loan
@@ -37,7 +38,6 @@ from etcd_aio.errors import (
     NotHeldError,
     StoreRolledBackError,
 )
-from etcd_aio.store import Store
 
 E = TypeVar("E", bound=EtcdError)
 
@@ -84,7 +84,9 @@ class Line(Generic[E]):
         place: the place in the line, from `stand` on.
     """
 
-    def __init__(self, store: Store, source: LeaseSource, keys: LineKeys, value: bytes, subject: Subject[E]) -> None:
+    def __init__(
+        self, store: StoreCalls, source: LeaseSource, keys: LineKeys, value: bytes, subject: Subject[E]
+    ) -> None:
         self._store = store
         self._source = source
         self._keys = keys

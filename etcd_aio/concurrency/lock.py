@@ -13,11 +13,12 @@ from functools import lru_cache
 from types import TracebackType
 from typing import ClassVar, Final, Self, TypeAlias, get_args
 
-from etcd_aio import Compare, Key, Writer
+from etcd_aio import Compare, Key
 from etcd_aio.arguments import encode_key, flag, to_bytes, whole_number
 from etcd_aio.base.logs import log_for
 from etcd_aio.base.not_awaitable import NotAwaitable
 from etcd_aio.base.reprs import when_constructed
+from etcd_aio.calls import StoreCalls, Writer
 from etcd_aio.concurrency.fenced import FencedWriter
 from etcd_aio.concurrency.held import Held, OnLost, Subject, check_timeout, checked_margin
 from etcd_aio.concurrency.line import Line
@@ -31,7 +32,6 @@ from etcd_aio.errors import (
     LockTimeoutError,
     NotHeldError,
 )
-from etcd_aio.store import Store
 from etcd_aio.types import KeyLike, ValueLike, shown_key
 
 logger: Final = logging.getLogger("etcd_aio.locks")
@@ -86,7 +86,7 @@ class Lock(NotAwaitable):
 
     def __init__(
         self,
-        store: Store,
+        store: StoreCalls,
         source: LeaseSource,
         name: KeyLike,
         *,

@@ -10,9 +10,9 @@ from typing import Final, Protocol, TypeVar
 from etcd_aio import Lease
 from etcd_aio.base.aio import resolve, start_background_task
 from etcd_aio.base.logs import log_for
+from etcd_aio.calls import StoreCalls
 from etcd_aio.concurrency.loans import BACKOFF, OnDoubt, OnLoss
 from etcd_aio.errors import ClientClosedError, EtcdError, LeaseLostError, LeaseNotFoundError
-from etcd_aio.store import Store
 
 T = TypeVar("T")
 
@@ -77,7 +77,7 @@ class PooledLease:
         "wanted_ttl",
     )
 
-    def __init__(self, pool: Lender, store: Store, wanted_ttl: int, adopted: int | None = None) -> None:
+    def __init__(self, pool: Lender, store: StoreCalls, wanted_ttl: int, adopted: int | None = None) -> None:
         self._pool = pool
         self._log = log_for(logger, store)
         self._lease: Lease | None = None

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, ClassVar, NoReturn, TypeVar
 
 from etcd_aio.base.not_awaitable import NotAwaitable
 from etcd_aio.base.reprs import when_constructed
+from etcd_aio.calls import StoreCalls
 from etcd_aio.concurrency.held import OnLost
 from etcd_aio.concurrency.loans import LeaseSource
 from etcd_aio.concurrency.lock import Contender, Lock
 from etcd_aio.concurrency.place import LineKeys, reader_keys, writer_keys
-from etcd_aio.store import Store
 from etcd_aio.types import KeyLike, ValueLike
 
 L = TypeVar("L", bound=Lock)
@@ -56,7 +56,7 @@ class RWLock(NotAwaitable):
 
     def __init__(
         self,
-        store: Store,
+        store: StoreCalls,
         source: LeaseSource,
         name: KeyLike,
         *,

@@ -6,6 +6,7 @@ from typing import ClassVar
 
 from etcd_aio import Key, KeyValue, RangeResult, SortBy, SortOrder, op
 from etcd_aio.arguments import whole_number
+from etcd_aio.calls import StoreCalls
 from etcd_aio.concurrency.held import OnLost, Subject, later_event
 from etcd_aio.concurrency.line import Line
 from etcd_aio.concurrency.loans import BACKOFF, LeaseSource
@@ -13,7 +14,6 @@ from etcd_aio.concurrency.lock import Lock
 from etcd_aio.concurrency.permits import Request, Verdict, is_free, is_marked, judge, judge_ends
 from etcd_aio.concurrency.place import ENTRY_LIMIT, LineKeys, Listed, Place, State, Step
 from etcd_aio.errors import ClientUsageError, EtcdError, InvalidRequestError, LockLostError
-from etcd_aio.store import Store
 from etcd_aio.types import KeyLike
 
 
@@ -21,7 +21,7 @@ class PermitLine(Line[LockLostError]):
     """One acquisition of permits: a `Line` with another rule."""
 
     def __init__(
-        self, store: Store, source: LeaseSource, keys: LineKeys, request: Request, subject: Subject[LockLostError]
+        self, store: StoreCalls, source: LeaseSource, keys: LineKeys, request: Request, subject: Subject[LockLostError]
     ) -> None:
         super().__init__(store, source, keys, request.value(is_held=False), subject)
         self._request = request
@@ -151,7 +151,7 @@ class Semaphore(Lock):
 
     def __init__(
         self,
-        store: Store,
+        store: StoreCalls,
         source: LeaseSource,
         name: KeyLike,
         *,

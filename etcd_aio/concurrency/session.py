@@ -26,6 +26,7 @@ from etcd_aio.base.backoff import Backoff
 from etcd_aio.base.logs import log_for
 from etcd_aio.base.not_awaitable import NotAwaitable
 from etcd_aio.base.reprs import when_constructed
+from etcd_aio.calls import StoreCalls
 from etcd_aio.concurrency.election import Election
 from etcd_aio.concurrency.held import OnLost
 from etcd_aio.concurrency.lease_pool import LeasePool
@@ -34,7 +35,6 @@ from etcd_aio.concurrency.lock import Lock
 from etcd_aio.concurrency.rwlock import RWLock
 from etcd_aio.concurrency.semaphore import Semaphore
 from etcd_aio.errors import ClientUsageError, EtcdError, LeaseLostError
-from etcd_aio.store import Store
 from etcd_aio.types import KeyLike, ValueLike, shown_key
 
 T = TypeVar("T")
@@ -66,7 +66,7 @@ class Session(NotAwaitable):
 
     usage: ClassVar[str] = _NOT_ENTERED
 
-    def __init__(self, store: Store, pool: LeasePool, *, ttl: int, on_lost: OnLost = "cancel") -> None:
+    def __init__(self, store: StoreCalls, pool: LeasePool, *, ttl: int, on_lost: OnLost = "cancel") -> None:
         self._store = store
         self._pool = pool
         self._ttl = ttl

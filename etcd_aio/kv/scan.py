@@ -42,10 +42,20 @@ _NO_HEADER: Final = Header()
 
 
 class ReadPage(Protocol):
-    """Reads one page of a range: `KV.do`."""
+    """Reads one page of a range: `Backend.do`."""
 
     def __call__(self, operation: RangeOp, *, timeout: Timeout, retry: RetryMode | None) -> Awaitable[RangeResult]:
         """Send the operation."""
+        ...
+
+
+class Timing(Protocol):
+    """Has the clock and the default timeout of a client."""
+
+    clock: "Callable[[], float]"
+
+    def deadline(self, timeout: Timeout) -> float:
+        """The instant at which a timeout ends that begins now."""
         ...
 
 
@@ -127,16 +137,6 @@ class Scan(AsyncIterator[KeyValue]):
         """The revision that the scan reads; 0 before the first page has arrived."""
         return self._pages.revision
 
-    def through(self, first: RangeOp, read_page: ReadPage, wrapped: "Callable[[ChunkReader], ChunkReader]") -> "Scan":
-        """The same scan, not begun yet, as a store that wraps another one shows it.
-
-        Args:
-            first: the range, and how it is read, in that store.
-            read_page: reads a page there.
-            wrapped: returns what reads the rest there, of what reads it in the store beneath.
-        """
-        return Scan(self._pages.through(first, read_page, wrapped))
-
     def pages(self) -> "ScanPages":
         """The same scan by whole pages instead of single keys.
 
@@ -178,7 +178,7 @@ class ScanPages(AsyncIterator[RangeResult]):
         timeout: seconds for each step, which may take several requests.
         retry: which failed attempts are retried.
         stream: reads the rest as a stream; None to read only pages.
-        invoker: has the clock of the steps; None if `read_page` bounds the whole scan.
+        timing: has the clock of the steps; None if `read_page` bounds the whole scan.
     """
 
     def __init__(
@@ -190,10 +190,10 @@ class ScanPages(AsyncIterator[RangeResult]):
         timeout: Timeout,
         retry: RetryMode | None,
         stream: ChunkReader | None = None,
-        invoker: "Invoker | None" = None,
+        timing: Timing | None = None,
     ) -> None:
         self._read_page = read_page
-        self._invoker = invoker
+        self._timing = timing
         self._deadline: float | None = None  # of this step, once it has sent a request
         self._stream = stream if _is_streamable(first) else None  # None: only pages from here on
         self._first = first
@@ -209,20 +209,6 @@ class ScanPages(AsyncIterator[RangeResult]):
         self._timeout = timeout
         self._retry: RetryMode | None = retry
         self._is_reading = False
-
-    def through(
-        self, first: RangeOp, read_page: ReadPage, wrapped: "Callable[[ChunkReader], ChunkReader]"
-    ) -> "ScanPages":
-        """The same scan, not begun yet, as a store that wraps another one shows it; see `Scan.through`."""
-        return ScanPages(
-            read_page,
-            first,
-            page_size=self._page_size,
-            timeout=self._timeout,
-            retry=self._retry,
-            stream=None if self._stream is None else wrapped(self._stream),
-            invoker=self._invoker,
-        )
 
     @property
     def keys(self) -> KeyRange:
@@ -270,13 +256,12 @@ class ScanPages(AsyncIterator[RangeResult]):
 
     def _next_timeout(self) -> Timeout:
         """Return the timeout of the next request: all requests of a step share one deadline."""
-        if self._invoker is None:
+        if self._timing is None:
             return self._timeout
-        now = self._invoker.clock()
         if self._deadline is None:
-            self._deadline = self._invoker.deadline(self._timeout, now)
+            self._deadline = self._timing.deadline(self._timeout)
             return self._timeout
-        return time_left(self._deadline, now)
+        return time_left(self._deadline, self._timing.clock())
 
     # Pages.
 

@@ -13,7 +13,7 @@ from etcd_aio.types import TxnResult
 
 
 class DoTxn(Protocol):
-    """Sends a txn: `KV.do`."""
+    """Sends a txn: `Backend.do`."""
 
     def __call__(self, operation: TxnOp, *, timeout: Timeout, retry: RetryMode | None) -> Awaitable[TxnResult]:
         """Send the operation."""

@@ -27,7 +27,7 @@ class Does(Protocol):
 
 
 class Update:
-    """One call of `KV.update`, which has its arguments.
+    """One call of `Store.update`, which has its arguments.
 
     Raises:
         InvalidRequestError, TypeError: an argument cannot be right.
@@ -44,7 +44,7 @@ class Update:
         self._lease = None if lease is None else lease_id(lease)
 
     async def run(self, deadline: float, clock: Callable[[], float]) -> KeyValue:
-        """Update the key; see `KV.update`."""
+        """Update the key; see `Store.update`."""
         began = clock()
         # Each attempt reads, so none knows more than the others: all of them wait.
         contention, conflicts = Contention(8.0), 0

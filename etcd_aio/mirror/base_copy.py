@@ -4,8 +4,8 @@ import asyncio
 from collections.abc import Callable, Coroutine
 from typing import Final, TypeAlias
 
-from etcd_aio import Store
 from etcd_aio.base.aio import start_task
+from etcd_aio.calls import StoreCalls
 from etcd_aio.mirror.batching import Limits, pack
 from etcd_aio.mirror.reconcile import Change, Merge, differences
 
@@ -30,8 +30,8 @@ class BaseCopy:
 
     def __init__(
         self,
-        source: Store,
-        destination: Store,
+        source: StoreCalls,
+        destination: StoreCalls,
         *,
         prefix: bytes,
         to_prefix: bytes,

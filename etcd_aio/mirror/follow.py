@@ -9,10 +9,11 @@ from dataclasses import dataclass
 from types import TracebackType
 from typing import ClassVar, Final, Self
 
-from etcd_aio import UNSET, Event, EventType, KeyLike, KeyRange, KeyValue, Scan, Store, Timeout, Watcher, op
+from etcd_aio import UNSET, Event, EventType, KeyLike, KeyRange, KeyValue, Scan, Timeout, Watcher, op
 from etcd_aio.arguments import to_bytes, whole_number
 from etcd_aio.base.not_awaitable import NotAwaitable
 from etcd_aio.base.reprs import when_constructed
+from etcd_aio.calls import StoreCalls
 from etcd_aio.errors import ClientUsageError, CompactedError, StoreRolledBackError
 from etcd_aio.mirror.reconcile import Merge, changed_since
 from etcd_aio.mirror.sorting import sorted_keys
@@ -62,7 +63,7 @@ class Follow(NotAwaitable, AsyncIterator[MirrorBatch]):
     usage: ClassVar[str] = _NOT_ENTERED
 
     def __init__(
-        self, store: Store, prefix: KeyLike, *, since: int, known: Collection[KeyLike] | None, timeout: Timeout
+        self, store: StoreCalls, prefix: KeyLike, *, since: int, known: Collection[KeyLike] | None, timeout: Timeout
     ) -> None:
         self._store = store
         self._prefix = to_bytes(prefix, "prefix")
@@ -265,7 +266,7 @@ class _Base:
 
 
 def follow(
-    store: Store,
+    store: StoreCalls,
     prefix: KeyLike,
     *,
     since: int = 0,

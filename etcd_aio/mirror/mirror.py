@@ -12,12 +12,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Final, NoReturn
 
-from etcd_aio import EtcdError, Event, KeyLike, KeyRange, Store, op
+from etcd_aio import EtcdError, Event, KeyLike, KeyRange, op
 from etcd_aio.arguments import encode_key, finite_seconds, to_bytes, whole_number
 from etcd_aio.base.aio import Waiters
 from etcd_aio.base.deadline import NEVER
 from etcd_aio.base.key_space import KeySpace, key_space_of
 from etcd_aio.base.reprs import when_constructed
+from etcd_aio.calls import StoreCalls
 from etcd_aio.errors import (
     ClientUsageError,
     CompactedError,
@@ -106,8 +107,8 @@ class Mirror:
 
     def __init__(
         self,
-        source: Store,
-        destination: Store,
+        source: StoreCalls,
+        destination: StoreCalls,
         *,
         prefix: KeyLike,
         to_prefix: KeyLike | None = None,

@@ -6,8 +6,9 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import Final, NoReturn
 
-from etcd_aio import EtcdError, Key, KeyValue, Store, TxnResult, op
+from etcd_aio import EtcdError, Key, KeyValue, TxnResult, op
 from etcd_aio.base.backoff import Backoff
+from etcd_aio.calls import StoreCalls
 from etcd_aio.errors import MirrorConflictError, MirrorError, NoSpaceError, RequestTooLargeError, TooManyOpsError
 from etcd_aio.mirror.batching import Step
 from etcd_aio.mirror.checkpoint import Checkpoint, Verdict, judge
@@ -57,7 +58,7 @@ class MirrorWriter:
         cluster_id: of the destination, once it has answered.
     """
 
-    def __init__(self, store: Store, key: bytes, name: str, delay: float) -> None:
+    def __init__(self, store: StoreCalls, key: bytes, name: str, delay: float) -> None:
         self._store = store
         self._key = key
         self._look = op.get(key)

@@ -5,8 +5,9 @@ from hashlib import sha256
 from math import ceil
 from typing import Final
 
-from etcd_aio import InvalidRequestError, Store, op
+from etcd_aio import InvalidRequestError, op
 from etcd_aio.arguments import check_text
+from etcd_aio.calls import StoreCalls
 from etcd_aio.once.guarded import IdKey, Write
 from etcd_aio.once.single_flight import SingleFlight, seconds_left
 
@@ -26,7 +27,7 @@ class Ids:
         timeout: seconds for granting a lease.
     """
 
-    def __init__(self, store: Store, *, prefix: bytes, window: int, timeout: float | None) -> None:
+    def __init__(self, store: StoreCalls, *, prefix: bytes, window: int, timeout: float | None) -> None:
         self._store = store
         self._prefix = prefix
         self._window = window

@@ -5,13 +5,14 @@ from collections.abc import Callable
 from types import TracebackType
 from typing import ClassVar, Final, Self
 
-from etcd_aio import DeleteResult, KeyRange, OutcomeUnknownError, PutResult, Store, Txn, TxnResult, op
+from etcd_aio import DeleteResult, KeyRange, OutcomeUnknownError, PutResult, Txn, TxnResult, op
 from etcd_aio.arguments import encode_key, whole_number
 from etcd_aio.base.call_options import UNSET, RetryMode, Timeout
 from etcd_aio.base.deadline import deadline_after
-from etcd_aio.base.key_space import KeySpace, key_space_of
+from etcd_aio.base.key_space import KeySpace
 from etcd_aio.base.not_awaitable import NotAwaitable
 from etcd_aio.base.reprs import when_constructed
+from etcd_aio.calls import StoreCalls
 from etcd_aio.errors import ClientUsageError
 from etcd_aio.once.guarded import Answer, SingleWrite, Write, check_write, operations_of
 from etcd_aio.once.ids import Ids
@@ -64,24 +65,23 @@ class ExactlyOnce(NotAwaitable):
 
     def __init__(
         self,
-        store: Store,
+        store: StoreCalls,
         *,
         slots: int = DEFAULT_SLOTS,
         ttl: int = DEFAULT_TTL,
         window: int = DEFAULT_WINDOW,
         prefix: KeyLike = DEFAULT_PREFIX,
-        timeout: float | None = 5.0,
+        timeout: Timeout = UNSET,
     ) -> None:
-        deadline_after(timeout, 0.0)
         encoded = encode_key(prefix, "prefix")
         self._store = store
-        self._timeout = timeout
+        self._timeout = seconds = store.backend.shared.seconds(timeout)
         self._keys = KeyRange.of(prefix=encoded)
         limit = whole_number(slots, "slots", minimum=1)
         ttl = whole_number(ttl, "ttl", minimum=1)
         window = whole_number(window, "window", minimum=1)
-        self._pool = SlotPool(store, limit=limit, ttl=ttl, prefix=encoded, timeout=timeout)
-        self._ids = Ids(store, prefix=encoded + b"ids/", window=window, timeout=timeout)
+        self._pool = SlotPool(store, limit=limit, ttl=ttl, prefix=encoded, timeout=seconds)
+        self._ids = Ids(store, prefix=encoded + b"ids/", window=window, timeout=seconds)
         self._settler = Settler(store, self._pool)
         self._writes = Writes(store, self._pool, self._ids, self._settler)
         self._is_entered = False
@@ -90,10 +90,13 @@ class ExactlyOnce(NotAwaitable):
     def __repr__(self) -> str:
         return f"<ExactlyOnce {self._keys} slots={self._pool.count}>"
 
+    is_exact: ClassVar[bool] = True
+    """Answers are true of every copy of a write; see `Writer`."""
+
     @property
-    def key_space(self) -> KeySpace | None:
+    def key_space(self) -> KeySpace:
         """Whose keys it writes: that of the store that made it; see `Client.key_space`."""
-        return key_space_of(self._store)
+        return self._store.key_space
 
     # Lifetime.
 

@@ -5,10 +5,11 @@ import logging
 import random
 from typing import Final, TypeAlias
 
-from etcd_aio import EtcdError, KeyValue, Store
+from etcd_aio import EtcdError, KeyValue
 from etcd_aio.base.aio import ATTEMPT_SECONDS, start_background_task
 from etcd_aio.base.backoff import Backoff
 from etcd_aio.base.logs import log_for
+from etcd_aio.calls import StoreCalls
 from etcd_aio.errors import ClientUsageError, CompactedError, StoreRolledBackError
 from etcd_aio.once.guarded import settle_slot
 from etcd_aio.once.slot import Slot, SlotState, Transition
@@ -36,7 +37,7 @@ class Settler:
         not_applied: how many were found not applied; no copy of them is applied any more.
     """
 
-    def __init__(self, store: Store, pool: SlotPool) -> None:
+    def __init__(self, store: StoreCalls, pool: SlotPool) -> None:
         self._store = store
         self._pool = pool
         self._settlings: dict[Settling, Slot] = {}

@@ -6,8 +6,9 @@ from contextlib import suppress
 from enum import Enum
 from typing import Final
 
-from etcd_aio import EtcdError, EtcdTimeoutError, KeyValue, Lease, Store
+from etcd_aio import EtcdError, EtcdTimeoutError, KeyValue, Lease
 from etcd_aio.base.aio import start_background_task, wait_until
+from etcd_aio.calls import StoreCalls
 from etcd_aio.errors import ClientUsageError, LeaseNotFoundError, PermissionDeniedError
 from etcd_aio.once.guarded import create_slot
 from etcd_aio.once.single_flight import SingleFlight, seconds_left
@@ -63,7 +64,7 @@ class SlotPool:
         lease_losses: how often the lease was lost.
     """
 
-    def __init__(self, store: Store, *, limit: int, ttl: int, prefix: bytes, timeout: float | None) -> None:
+    def __init__(self, store: StoreCalls, *, limit: int, ttl: int, prefix: bytes, timeout: float | None) -> None:
         self._store = store
         self._limit = limit
         self._ttl = ttl

@@ -10,18 +10,10 @@ from dataclasses import dataclass
 from typing import Final
 from weakref import WeakKeyDictionary
 
-from etcd_aio import (
-    EtcdError,
-    Header,
-    InvalidRequestError,
-    KeyRange,
-    KeyValue,
-    OutcomeUnknownError,
-    ResultLostError,
-    Store,
-)
+from etcd_aio import EtcdError, Header, InvalidRequestError, KeyRange, KeyValue, OutcomeUnknownError, ResultLostError
 from etcd_aio.base.call_options import RetryMode
 from etcd_aio.base.deadline import deadline_after
+from etcd_aio.calls import StoreCalls
 from etcd_aio.errors import CompactedError, LeaseNotFoundError, with_history
 from etcd_aio.once.guarded import (
     Answer,
@@ -89,7 +81,7 @@ class Writes:
         replays: results that were computed.
     """
 
-    def __init__(self, store: Store, pool: SlotPool, ids: Ids, settler: Settler) -> None:
+    def __init__(self, store: StoreCalls, pool: SlotPool, ids: Ids, settler: Settler) -> None:
         self._store = store
         self._pool = pool
         self._ids = ids

@@ -25,17 +25,15 @@ from etcd_aio import (
     KeyValue,
     LeaseLike,
     ResultLostError,
-    Store,
     TxnResult,
     ValueLike,
-    Writer,
     op,
 )
 from etcd_aio.arguments import encode_key, flag, whole_number
 from etcd_aio.base.call_options import UNSET, Timeout
 from etcd_aio.base.deadline import NEVER, deadline_after, time_left
+from etcd_aio.calls import StoreCalls, Writer, writer_for
 from etcd_aio.errors import CompactedError, FutureRevisionError, InvalidRequestError
-from etcd_aio.store import writer_for
 
 DEFAULT_LIMIT: Final = 500
 """Keys of a page: as many as the API server of Kubernetes and its clients ask for at once."""
@@ -112,11 +110,10 @@ class Kubernetes:
         timeout: seconds for a call that has no `timeout` of its own; None for no limit.
     """
 
-    def __init__(self, store: Store, *, writer: Writer | None = None, timeout: float | None = 5.0) -> None:
-        deadline_after(timeout, 0.0)
+    def __init__(self, store: StoreCalls, *, writer: Writer | None = None, timeout: Timeout = UNSET) -> None:
         self._store = store
         self._writer = None if writer is None else writer_for(store, writer)
-        self._timeout = timeout
+        self._timeout = store.backend.shared.seconds(timeout)
 
     # Reads.
 

@@ -10,11 +10,13 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from types import TracebackType
 from typing import ClassVar, Final, Literal, Self, TypeAlias, get_args
 
-from etcd_aio import EtcdError, EtcdTimeoutError, KeyLike, KeyRange, Store
+from etcd_aio import EtcdError, EtcdTimeoutError, KeyLike, KeyRange
+from etcd_aio.base.call_options import UNSET, Timeout
 from etcd_aio.base.deadline import deadline_after
 from etcd_aio.base.not_awaitable import NotAwaitable
 from etcd_aio.base.reprs import when_constructed
 from etcd_aio.cache import Cache, CacheChanges
+from etcd_aio.calls import StoreCalls
 from etcd_aio.errors import InvalidRequestError, NoServiceEndpointError
 from etcd_aio.services.endpoint_json import JSONValue, ServiceEndpoint, decode_entry, target_prefix
 from etcd_aio.types import shown_keys
@@ -41,7 +43,7 @@ class Endpoints(NotAwaitable):
     usage: ClassVar[str] = "endpoints cannot be awaited: write `async with client.resolve(...) as endpoints:`"
 
     def __init__(
-        self, store: Store, target: KeyLike, *, keep_current: float | None = None, timeout: float | None = 5.0
+        self, store: StoreCalls, target: KeyLike, *, keep_current: float | None = None, timeout: Timeout = UNSET
     ) -> None:
         self._keys = KeyRange.of(prefix=target_prefix(target))
         self._cache: Cache[tuple[str, JSONValue]] = Cache(

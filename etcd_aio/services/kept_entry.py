@@ -15,9 +15,9 @@ import random
 from contextlib import suppress
 from math import inf
 from types import TracebackType
-from typing import TYPE_CHECKING, ClassVar, Final, Literal, Protocol, Self, TypeAlias, get_args, runtime_checkable
+from typing import ClassVar, Final, Literal, Self, TypeAlias, get_args
 
-from etcd_aio import EtcdError, Key, KeyValue, Lease, Store, op
+from etcd_aio import EtcdError, Key, KeyValue, Lease, op
 from etcd_aio.arguments import finite_seconds, whole_number
 from etcd_aio.base.aio import ATTEMPT_SECONDS, resolve, start_background_task, start_task
 from etcd_aio.base.backoff import Backoff
@@ -25,6 +25,7 @@ from etcd_aio.base.call_options import Timeout
 from etcd_aio.base.logs import log_for
 from etcd_aio.base.not_awaitable import NotAwaitable
 from etcd_aio.base.reprs import when_constructed
+from etcd_aio.calls import StoreCalls
 from etcd_aio.errors import (
     ClientUsageError,
     CompactedError,
@@ -38,11 +39,6 @@ from etcd_aio.errors import (
 )
 from etcd_aio.types import shown_keys
 
-if TYPE_CHECKING:
-    from weakref import WeakSet
-
-    from etcd_aio.shortcuts import Block
-
 DEFAULT_TTL: Final = 10
 """Seconds: as of locks. It outlasts a leader election several times."""
 
@@ -54,13 +50,6 @@ _LEAVE_SECONDS: Final = 2.0  # twice etcd's default election timeout
 
 OnConflict: TypeAlias = Literal["keep", "replace"]
 """What happens if the key has the entry of another process: `"keep"` leaves it alone until it is gone."""
-
-
-@runtime_checkable
-class EndsBlocks(Protocol):
-    """A client, or a store that wraps one: closing the client ends these blocks."""
-
-    def _blocks_to_close(self) -> "WeakSet[Block]": ...
 
 
 class KeptEntry(NotAwaitable):
@@ -94,7 +83,7 @@ class KeptEntry(NotAwaitable):
 
     def __init__(
         self,
-        store: Store,
+        store: StoreCalls,
         key: bytes,
         value: bytes,
         *,
@@ -159,8 +148,7 @@ class KeptEntry(NotAwaitable):
         if self._task is not None:
             raise ClientUsageError(f"a {type(self).__name__.lower()} can only be entered once: make another one")
         entered: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        if isinstance(self._store, EndsBlocks):
-            self._store._blocks_to_close().add(self)
+        self._store.end_with_client(self)
         self._task = task = start_background_task(
             self._live(entered), name=f"etcd_aio {type(self).__name__.lower()} of {self._what}"
         )

@@ -3,8 +3,9 @@
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from etcd_aio import KeyLike, LeaseLike, Store, TxnResult, op
+from etcd_aio import KeyLike, LeaseLike, TxnResult, op
 from etcd_aio.base.call_options import UNSET, Timeout
+from etcd_aio.calls import StoreCalls
 from etcd_aio.errors import InvalidRequestError
 from etcd_aio.services.endpoint_json import JSONValue, ServiceEndpoint, encode_entry, entry_key, target_prefix
 from etcd_aio.types import shown_key
@@ -28,7 +29,7 @@ class NewEndpoint:
 
 
 async def update(
-    store: Store,
+    store: StoreCalls,
     target: KeyLike,
     *,
     add: Iterable[str | NewEndpoint] = (),

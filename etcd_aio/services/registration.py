@@ -6,8 +6,9 @@ An entry of another process with the same value is taken over: an earlier proces
 import logging
 from typing import ClassVar, Final
 
-from etcd_aio import KeyLike, KeyValue, Store
+from etcd_aio import KeyLike, KeyValue
 from etcd_aio.base.call_options import UNSET, Timeout
+from etcd_aio.calls import StoreCalls
 from etcd_aio.errors import ServiceConflictError
 from etcd_aio.services.endpoint_json import JSONValue, encode_entry, entry_key
 from etcd_aio.services.kept_entry import DEFAULT_TTL, KeptEntry, OnConflict
@@ -32,7 +33,7 @@ class Registration(KeptEntry):
 
     def __init__(
         self,
-        store: Store,
+        store: StoreCalls,
         target: KeyLike,
         address: str,
         *,

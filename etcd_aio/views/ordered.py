@@ -1,4 +1,4 @@
-"""Ordered: a store whose reads never go back, although each may be answered by another member.
+"""OrderedView: reads that never go back, although each may be answered by another member.
 
 Theory. The mark is the newest revision of all answers so far. A linearizable answer is never below it: etcd has
 confirmed that the member has applied everything that was acknowledged before the read began, so also whatever was read
@@ -12,39 +12,17 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from types import MappingProxyType
-from typing import Any, Final, TypeVar
+from typing import Any, TypeVar
 
-from etcd_aio import (
-    EtcdError,
-    Header,
-    KeyLike,
-    KeyRange,
-    Leases,
-    OnCompaction,
-    Operation,
-    RangeResult,
-    Scan,
-    SortBy,
-    SortOrder,
-    TxnResult,
-    WatchBatch,
-    Watcher,
-    op,
-)
-from etcd_aio.arguments import whole_number
+from etcd_aio import EtcdError, Header, KeyRange, Operation, RangeResult, TxnResult, WatchBatch, op
+from etcd_aio.backend import Backend
 from etcd_aio.base.call_options import UNSET, RetryMode, Timeout
 from etcd_aio.base.deadline import NEVER, time_left
-from etcd_aio.base.reprs import when_constructed
 from etcd_aio.errors import FutureRevisionError, StoreRolledBackError
-from etcd_aio.kv import DEFAULT_PAGE_SIZE
-from etcd_aio.shortcuts import ClientLike, StoreCalls
-from etcd_aio.types import OnCompactionLike, WatchFilterLike, mutable_twin
-from etcd_aio.watch import DEFAULT_MAX_PENDING
+from etcd_aio.types import WatchView
+from etcd_aio.watch import Watcher, WatchOptions
 
 R = TypeVar("R")
-
-# Filling a twin takes a third of the time of the frozen class's own constructor.
-_MutableRangeOp: Final = mutable_twin(op.RangeOp)
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,68 +41,40 @@ class OrderedStatistics:
     behind: Mapping[int, int]
 
 
-class Ordered(StoreCalls):
-    """A store whose reads never go back: `view = client.ordered()`.
-
-    Without it, a serializable read may be answered by a member that is behind the one that answered the read before,
-    and show an older state. Here the newest revision of all answers is remembered. A serializable read that is older is
-    repeated once, linearizably, so it costs a second call only if its member is behind. Linearizable reads and writes
-    are sent as they are; a write is never repeated for this.
-
-    It has the calls of a client about keys, watches and leases, and its shortcuts, such as `cache`; see there. What
-    watches deliver raises the mark too. Tasks may share it. Reads that run at the same time are not compared with each
-    other, only with what was seen before they began.
+class OrderedView:
+    """The backend of an `Ordered` store.
 
     Args:
-        store: the client, or a store that wraps it.
+        backend: the one beneath.
+
+    Attributes:
+        revision: the newest revision that was seen.
     """
 
-    def __init__(self, store: ClientLike) -> None:
-        super().__init__(store)
-        self._revision = 0
+    def __init__(self, backend: Backend) -> None:
+        self._backend = backend
+        self.shared = backend.shared
+        self.key_space = backend.key_space
+        self.leases = backend.leases
+        self.chunks = backend.chunks
+        self.revision = 0
         self._repeated = 0
         self._behind: Counter[int] = Counter()
 
-    @when_constructed
     def __repr__(self) -> str:
-        return f"<Ordered from revision {self._revision}>"
+        return f"<OrderedView from revision {self.revision} of {self._backend!r}>"
 
-    # The mark.
-
-    @property
-    def revision(self) -> int:
-        """The newest revision that was seen: no read that begins now returns an older state.
-
-        Assign one that another process has seen, and reads here are not older than its reads were. One that is lower
-        than what was seen here changes nothing.
-
-        Raises:
-            InvalidRequestError: it is negative, or does not fit 64 bits.
-        """
-        return self._revision
-
-    @revision.setter
-    def revision(self, revision: int) -> None:
-        self._see(whole_number(revision, "revision"))
-
-    def _see(self, revision: int) -> None:
-        if revision > self._revision:
-            self._revision = revision
+    def see(self, revision: int) -> None:
+        """The store has reached a revision."""
+        if revision > self.revision:
+            self.revision = revision
 
     def statistics(self) -> OrderedStatistics:
         """A snapshot of the counters."""
-        return OrderedStatistics(self._revision, self._repeated, MappingProxyType(dict(self._behind)))
-
-    # Calls.
+        return OrderedStatistics(self.revision, self._repeated, MappingProxyType(dict(self._behind)))
 
     async def do(self, operation: Operation[R], *, timeout: Timeout = UNSET, retry: RetryMode | None = None) -> R:
-        """Send one operation; see `Client.do`.
-
-        Raises:
-            StoreRolledBackError: the store itself is older than what was seen: a backup was restored, or `revision` was
-                assigned from another cluster.
-            EtcdError: as of `Client.do`. The second call of a read gets the time that the first one has left.
-        """
+        """Send one operation; see `Ordered`. The second call of a read gets the time that the first one has left."""
         result: Any
         if isinstance(operation, op.GetOp):
             found = await self._read(_with_header(operation), timeout, retry)
@@ -132,17 +82,17 @@ class Ordered(StoreCalls):
         elif isinstance(operation, (op.RangeOp, op.TxnOp)) and operation.is_read_only:
             result = await self._read(operation, timeout, retry)
         else:
-            result = await self._store.do(operation, timeout=timeout, retry=retry)
-            self._see(result.header.revision)
+            result = await self._backend.do(operation, timeout=timeout, retry=retry)
+            self.see(result.header.revision)
         return result  # type: ignore[no-any-return] # the result of this operation
 
     async def _read(self, read: op.RangeOp | op.TxnOp, timeout: Timeout, retry: RetryMode | None) -> Any:
-        mark = self._revision
+        mark = self.revision
         result: RangeResult | TxnResult
         if read.serializable:
-            deadline = self._invoker.deadline(timeout, self._invoker.clock())
+            deadline = self.shared.deadline(timeout)
             try:
-                result = await self._store.do(read, timeout=timeout, retry=retry)
+                result = await self._backend.do(read, timeout=timeout, retry=retry)
             except FutureRevisionError:  # at a pinned revision that this member has not reached
                 pass
             else:
@@ -150,7 +100,7 @@ class Ordered(StoreCalls):
                     return result
                 self._behind[result.header.member_id] += 1
             self._repeated += 1
-            timeout = None if deadline == NEVER else time_left(deadline, self._invoker.clock())
+            timeout = None if deadline == NEVER else time_left(deadline, self.shared.clock())
             newest = await self._newest(_linearizable(read), mark, timeout, retry)
             if isinstance(newest, TxnResult) and isinstance(read, op.TxnOp):  # whose operations the caller looks up
                 return replace(newest, operations=read.then if newest.succeeded else read.otherwise)
@@ -158,101 +108,27 @@ class Ordered(StoreCalls):
         return await self._newest(read, mark, timeout, retry)
 
     async def _newest(self, read: op.RangeOp | op.TxnOp, mark: int, timeout: Timeout, retry: RetryMode | None) -> Any:
-        result: RangeResult | TxnResult = await self._store.do(read, timeout=timeout, retry=retry)
+        result: RangeResult | TxnResult = await self._backend.do(read, timeout=timeout, retry=retry)
         if not self._is_current(result.header, mark):
             raise StoreRolledBackError(revision=result.header.revision, seen=mark)
         return result
 
     def _is_current(self, header: Header, mark: int) -> bool:
         """Whether an answer is not below the mark at the beginning of its read. It raises the mark."""
-        self._see(header.revision)
+        self.see(header.revision)
         return header.revision >= mark
-
-    def scan(
-        self,
-        key: KeyLike | None = None,
-        *,
-        range_end: KeyLike | None = None,
-        prefix: KeyLike | None = None,
-        from_key: KeyLike | None = None,
-        all_keys: bool = False,
-        revision: int = 0,
-        keys_only: bool = False,
-        serializable: bool = False,
-        page_size: int = DEFAULT_PAGE_SIZE,
-        timeout: Timeout = UNSET,
-        retry: RetryMode | None = None,
-    ) -> Scan:
-        """Iterate over a range of any size at one revision; see `Client.scan`. Its first page is guarded."""
-        first = op.range(
-            key,
-            range_end=range_end,
-            prefix=prefix,
-            from_key=from_key,
-            all_keys=all_keys,
-            revision=revision,
-            keys_only=keys_only,
-            serializable=serializable,
-        )
-        scan = self._store.scan(
-            key,
-            range_end=range_end,
-            prefix=prefix,
-            from_key=from_key,
-            all_keys=all_keys,
-            revision=revision,
-            keys_only=keys_only,
-            serializable=serializable,
-            page_size=page_size,
-            timeout=timeout,
-            retry=retry,
-        )
-        return scan.through(first, self.do, lambda reader: reader)
 
     def watch(
         self,
-        key: KeyLike | None = None,
-        *,
-        range_end: KeyLike | None = None,
-        prefix: KeyLike | None = None,
-        from_key: KeyLike | None = None,
-        all_keys: bool = False,
-        start_revision: int = 0,
-        prev_kv: bool = False,
-        progress_notify: bool = False,
-        filters: Iterable[WatchFilterLike] = (),
-        fragment: bool | None = None,
-        on_compaction: OnCompactionLike = OnCompaction.RAISE,
-        max_pending: int = DEFAULT_MAX_PENDING,
-        max_outage: float | None = None,
-        stream: str = "",
-        timeout: Timeout = UNSET,
+        options: WatchOptions,
+        start_revision: int,
+        timeout: Timeout,
+        stream: str,
+        views: tuple[WatchView, ...] = (),
     ) -> Watcher:
-        """Follow the changes of keys; see `Client.watch`. No read that follows an event is older than the event."""
-        keys = KeyRange.of(key, range_end=range_end, prefix=prefix, from_key=from_key, all_keys=all_keys)
-        watcher = self._store.watch(
-            key,
-            range_end=range_end,
-            prefix=prefix,
-            from_key=from_key,
-            all_keys=all_keys,
-            start_revision=start_revision,
-            prev_kv=prev_kv,
-            progress_notify=progress_notify,
-            filters=filters,
-            fragment=fragment,
-            on_compaction=on_compaction,
-            max_pending=max_pending,
-            max_outage=max_outage,
-            stream=stream,
-            timeout=timeout,
-        )
-        return watcher.through(_Seen(keys, self._see))
-
-    @property
-    def leases(self) -> Leases:
-        """The single lease calls; see `Client.leases`. The revision of a revocation is not seen."""
-        return self._store.leases
+        """A watch whose batches raise the mark before they are delivered."""
+        seen = _Seen(options.keys, self.see)
+        return self._backend.watch(options, start_revision, timeout, stream, (seen, *views))
 
 
 class _Seen:
@@ -278,17 +154,7 @@ class _Seen:
 
 def _with_header(get: op.GetOp) -> op.RangeOp:
     """The same read; its result has a header."""
-    made: Any = _MutableRangeOp()
-    made.keys = KeyRange(get.key)
-    made.revision = get.revision
-    made.serializable = get.serializable
-    made.keys_only = get.keys_only
-    made.sort_by, made.sort_order = SortBy.KEY, SortOrder.ASCEND
-    made.limit = made.min_mod_revision = made.max_mod_revision = 0
-    made.min_create_revision = made.max_create_revision = 0
-    made.count_only = False
-    made.__class__ = op.RangeOp
-    return made  # type: ignore[no-any-return] # a RangeOp by now
+    return op.RangeOp(KeyRange(get.key), revision=get.revision, serializable=get.serializable, keys_only=get.keys_only)
 
 
 def _linearizable(read: op.RangeOp | op.TxnOp) -> op.RangeOp | op.TxnOp:

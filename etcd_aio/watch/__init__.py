@@ -1,13 +1,14 @@
 """Watches: every change of keys once and in order, over any number of streams.
 
-Arguments are checked in `calls.py`; `watcher.py` is the consumer's side; `state.py` and `resuming_stream.py` are the
+`watcher.py` is the consumer's side; `state.py` and `resuming_stream.py` are the
 pure state machines of one watch and of the stream that all watches share; `service.py` runs the stream and background
 tasks; `deletion.py` waits until a key is gone.
 """
 
-from etcd_aio.watch.calls import DEFAULT_MAX_PENDING as DEFAULT_MAX_PENDING
-from etcd_aio.watch.calls import WatchCalls as WatchCalls
 from etcd_aio.watch.deletion import wait_deleted as wait_deleted
 from etcd_aio.watch.service import WatchService as WatchService
+from etcd_aio.watch.state import DEFAULT_MAX_PENDING as DEFAULT_MAX_PENDING
+from etcd_aio.watch.state import WatchOptions as WatchOptions
+from etcd_aio.watch.watcher import ViewedWatcher as ViewedWatcher
 from etcd_aio.watch.watcher import Watcher as Watcher
 from etcd_aio.watch.watcher import WatchStatistics as WatchStatistics

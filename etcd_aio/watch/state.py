@@ -58,6 +58,10 @@ _Pending: TypeAlias = deque[tuple[WatchBatch, int]]
 _NOTHING: Final[_Pending] = deque(maxlen=0)  # shared by watches without events: an empty deque takes 760 bytes
 
 
+DEFAULT_MAX_PENDING: Final = 16 * 2**20
+"""Bytes: a third of a second for a consumer that takes a hundred thousand small events in a second."""
+
+
 class Phase(Enum):
     """The phase of a watch; see above."""
 
@@ -122,7 +126,7 @@ class WatchOptions:
     filters: tuple[WatchFilter, ...] = ()
     fragment: bool | None = None
     resync: bool = False
-    max_pending: int = 16 * 2**20
+    max_pending: int = DEFAULT_MAX_PENDING
     max_outage: float | None = None
 
 

@@ -126,10 +126,6 @@ class Watcher(NotAwaitable, AsyncIterator[Event]):
                     self._loop.call_soon_threadsafe(self._service.close, self._state)
             warnings.warn(f"watch was not closed: {self!r}", ResourceWarning, stacklevel=1, source=self)
 
-    def through(self, view: WatchView) -> "Watcher":
-        """The same watch, not entered yet, as a store that wraps another one shows it."""
-        return ViewedWatcher(self, view)
-
     # Lifetime.
 
     async def __aenter__(self) -> Self:
@@ -313,20 +309,24 @@ class Watcher(NotAwaitable, AsyncIterator[Event]):
 
 
 class ViewedWatcher(Watcher):
-    """A watch, as a store that wraps another one shows it.
+    """A watch of a view of the store, such as a namespace.
 
     Args:
-        watcher: the watch beneath, not entered. This one is entered in its place.
-        view: shows its batches.
+        views: show its batches, in this order.
     """
 
     __slots__ = ("_hidden", "_views")
 
-    def __init__(self, watcher: Watcher, view: WatchView) -> None:
-        state = watcher._state
-        super().__init__(watcher._service, state.options, state.next_revision, watcher._timeout)
-        within = watcher._views if isinstance(watcher, ViewedWatcher) else ()
-        self._views: tuple[WatchView, ...] = (*within, view)  # the innermost first
+    def __init__(
+        self,
+        service: WatchService,
+        options: WatchOptions,
+        start_revision: int,
+        timeout: Timeout,
+        views: tuple[WatchView, ...],
+    ) -> None:
+        super().__init__(service, options, start_revision, timeout)
+        self._views = views
         self._hidden: WatchBatch | None = None  # taken, and not shown yet
 
     @when_constructed

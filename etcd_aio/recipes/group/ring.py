@@ -24,11 +24,12 @@ from collections.abc import AsyncIterator, Mapping
 from types import TracebackType
 from typing import TYPE_CHECKING, ClassVar, Self
 
-from etcd_aio import KeyLike, KeyRange, KeyValue, Store
+from etcd_aio import KeyLike, KeyRange, KeyValue
 from etcd_aio.base.call_options import UNSET, Timeout
 from etcd_aio.base.not_awaitable import NotAwaitable
 from etcd_aio.base.reprs import when_constructed
 from etcd_aio.cache import Cache, KeySetChanges
+from etcd_aio.calls import StoreCalls
 from etcd_aio.errors import ClientUsageError
 from etcd_aio.recipes.group.hash_ring import POINTS_AT_ONCE, HashRing, sorted_points
 from etcd_aio.recipes.group.members import GroupMember, member_name, members_of
@@ -46,7 +47,7 @@ class Ring(NotAwaitable):
 
     usage: ClassVar[str] = "a ring cannot be awaited: write `async with group.ring() as ring:`"
 
-    def __init__(self, store: Store, prefix: bytes, replicas: int) -> None:
+    def __init__(self, store: StoreCalls, prefix: bytes, replicas: int) -> None:
         self._prefix = prefix
         self._hashes = HashRing((), replicas=replicas)
         self._cache: Cache[KeyValue] = Cache(store, KeyRange.of(prefix=prefix))

@@ -9,11 +9,12 @@ import re
 from collections.abc import Iterable
 from typing import Final
 
-from etcd_aio import InvalidRequestError, Store, Writer
+from etcd_aio import InvalidRequestError
 from etcd_aio.arguments import whole_number
 from etcd_aio.base.call_options import UNSET, Timeout
 from etcd_aio.base.deadline import deadline_after
-from etcd_aio.recipes.queue.queue import DEFAULT_TIMEOUT, ItemQueue, encoded_values, put_in_doubt
+from etcd_aio.calls import StoreCalls, Writer
+from etcd_aio.recipes.queue.queue import ItemQueue, encoded_values, put_in_doubt
 from etcd_aio.recipes.queue.sequence import MOST_ITEMS, Sequence
 from etcd_aio.types import KeyLike, ValueLike, shown_key
 
@@ -47,11 +48,11 @@ class PriorityQueue(ItemQueue):
 
     def __init__(
         self,
-        client: Store,
+        client: StoreCalls,
         name: KeyLike,
         *,
         writer: Writer | None = None,
-        timeout: float | None = DEFAULT_TIMEOUT,
+        timeout: Timeout = UNSET,
     ) -> None:
         super().__init__(client, name, writer, timeout, kind="priority queue", looks_again=True)
         self._sequences: dict[int, Sequence] = {}

@@ -8,20 +8,17 @@ import asyncio
 from collections.abc import AsyncIterator, Iterable
 from typing import Final
 
-from etcd_aio import Key, KeyRange, OutcomeUnknownError, ResultLostError, Store, TxnResult, Writer, op
+from etcd_aio import Key, KeyRange, OutcomeUnknownError, ResultLostError, TxnResult, op
 from etcd_aio.arguments import encode_key, to_bytes, whole_number
 from etcd_aio.base.call_options import UNSET, Timeout
 from etcd_aio.base.deadline import NEVER, deadline_after, time_left
 from etcd_aio.base.reprs import when_constructed
+from etcd_aio.calls import StoreCalls, Writer, is_exact, writer_for
 from etcd_aio.concurrency import check_timeout
 from etcd_aio.errors import EtcdError, InvalidRequestError, ItemInDoubtError
 from etcd_aio.recipes.queue.numbers import next_number
 from etcd_aio.recipes.queue.taking import Item, Taker, item_of
-from etcd_aio.store import writer_for
 from etcd_aio.types import KeyLike, ValueLike, shown_key
-
-DEFAULT_TIMEOUT: Final = 5.0
-"""Seconds for a call of a queue, besides `get`; the default of `Client`."""
 
 MOST_ITEMS: Final = 120
 """Items of one `put_all`: etcd accepts 128 operations in a txn by default, and a writer may need some of them."""
@@ -32,10 +29,10 @@ class ItemQueue(AsyncIterator[Item]):
 
     def __init__(
         self,
-        client: Store,
+        client: StoreCalls,
         name: KeyLike,
         writer: Writer | None,
-        timeout: float | None,
+        timeout: Timeout,
         *,
         kind: str,
         looks_again: bool,
@@ -44,9 +41,8 @@ class ItemQueue(AsyncIterator[Item]):
         self._name = encode_key(name, "name")
         self._prefix = self._name + b"/"
         self._writer = writer_for(client, writer)
-        self._is_exact = not hasattr(self._writer, "do")  # no store, so its answers are true of every copy
-        deadline_after(timeout, 0.0)
-        self._timeout = timeout
+        self._is_exact = is_exact(self._writer)
+        self._timeout = client.backend.shared.seconds(timeout)
         self._kind = kind
         # The keys of items go on with digits; those of queues below this name seldom do.
         self._keys = KeyRange(self._prefix + b"0", self._prefix + b":")
@@ -56,7 +52,7 @@ class ItemQueue(AsyncIterator[Item]):
             self._keys,
             self._is_item,
             f"{kind} {shown_key(self._name)[1:]}",
-            timeout,
+            self._timeout,
             looks_again=looks_again,
         )
 
@@ -165,11 +161,11 @@ class Queue(ItemQueue):
 
     def __init__(
         self,
-        client: Store,
+        client: StoreCalls,
         name: KeyLike,
         *,
         writer: Writer | None = None,
-        timeout: float | None = DEFAULT_TIMEOUT,
+        timeout: Timeout = UNSET,
     ) -> None:
         super().__init__(client, name, writer, timeout, kind="queue", looks_again=False)
 

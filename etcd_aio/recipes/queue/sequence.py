@@ -16,19 +16,9 @@ from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 from typing import Final, TypeAlias
 
-from etcd_aio import (
-    EtcdTimeoutError,
-    Key,
-    KeyValue,
-    OutcomeUnknownError,
-    RangeResult,
-    SortOrder,
-    Store,
-    TxnResult,
-    Writer,
-    op,
-)
+from etcd_aio import EtcdTimeoutError, Key, KeyValue, OutcomeUnknownError, RangeResult, SortOrder, TxnResult, op
 from etcd_aio.base.deadline import NEVER, time_left
+from etcd_aio.calls import StoreCalls, Writer, is_exact
 from etcd_aio.errors import EtcdError, ItemInDoubtError, QueueError, ResultLostError
 from etcd_aio.recipes.counter.combiner import Call, Combiner
 
@@ -69,7 +59,7 @@ class Sequence:
 
     def __init__(
         self,
-        store: Store,
+        store: StoreCalls,
         writer: Writer,
         prefix: bytes,
         what: str,
@@ -77,7 +67,7 @@ class Sequence:
     ) -> None:
         self._store = store
         self._writer = writer
-        self._is_exact = not hasattr(writer, "do")  # no store, so its answers are true of every copy
+        self._is_exact = is_exact(writer)
         self._prefix = prefix + b"/"
         self._base = b"__" + prefix
         self._what = what

@@ -23,22 +23,11 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Final
 
-from etcd_aio import (
-    DeleteResult,
-    Event,
-    Key,
-    KeyValue,
-    OutcomeUnknownError,
-    RangeResult,
-    Store,
-    TxnResult,
-    Watcher,
-    Writer,
-    op,
-)
+from etcd_aio import DeleteResult, Event, Key, KeyValue, OutcomeUnknownError, RangeResult, TxnResult, Watcher, op
 from etcd_aio.base.aio import check_loop, repeat_unanswered, start_background_task, wait_until
 from etcd_aio.base.deadline import deadline_after
 from etcd_aio.base.logs import log_for
+from etcd_aio.calls import StoreCalls, Writer, is_exact
 from etcd_aio.concurrency import BACKOFF
 from etcd_aio.errors import (
     CompactedError,
@@ -106,7 +95,7 @@ class Taker:
 
     def __init__(
         self,
-        store: Store,
+        store: StoreCalls,
         writer: Writer,
         keys: KeyRange,
         is_item: Callable[[bytes], bool],
@@ -117,7 +106,7 @@ class Taker:
     ) -> None:
         self._store = store
         self._writer = writer
-        self._is_exact = not hasattr(writer, "do")  # no store, so its answers are true of every copy
+        self._is_exact = is_exact(writer)
         self._keys = keys
         self._is_item = is_item
         self._what = what

@@ -12,8 +12,9 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Final, TypeAlias
 
-from etcd_aio import Compare, EtcdError, Key, KeyValue, Store, TxnResult, op
+from etcd_aio import Compare, EtcdError, Key, KeyValue, TxnResult, op
 from etcd_aio.base.logs import Log
+from etcd_aio.calls import StoreCalls
 from etcd_aio.concurrency import BACKOFF, LeaseSource, Lock
 from etcd_aio.errors import LeaseExistsError, LeaseNotFoundError, LockLostError
 from etcd_aio.recipes.schedule.ticks import CatchUp, Plan, Times, instant_of, plan, text_of, tick_of
@@ -87,7 +88,7 @@ class Setting:
         source: lends the lease of that lock; it is over when the client is closed.
     """
 
-    store: Store
+    store: StoreCalls
     log: Log
     what: str
     last_key: bytes

@@ -12,15 +12,15 @@ from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass
 from typing import Final, Generic, TypeVar
 
-from etcd_aio import EtcdTimeoutError, ResultLostError, Store, TxnResult, Writer
+from etcd_aio import EtcdTimeoutError, ResultLostError, TxnResult
 from etcd_aio.arguments import encode_key, whole_number
 from etcd_aio.base.deadline import NEVER, time_left
+from etcd_aio.calls import StoreCalls, Writer, is_exact, writer_for
 from etcd_aio.errors import TxnConflictError
 from etcd_aio.recipes.stm.isolation import Isolation, level_of
 from etcd_aio.recipes.stm.read_set import ReadSet, Snapshot
 from etcd_aio.recipes.stm.transaction import Transaction
-from etcd_aio.recipes.stm.turnstile import Pass, Turnstile
-from etcd_aio.store import writer_for
+from etcd_aio.recipes.stm.turnstile import Pass, turnstile_of
 from etcd_aio.types import KeyLike, shown_key
 
 T = TypeVar("T")
@@ -53,8 +53,7 @@ class _Stm(Generic[T]):
 
     def __init__(
         self,
-        store: Store,
-        turnstile: Turnstile,
+        store: StoreCalls,
         function: Callable[[Transaction], Awaitable[T]],
         isolation: Isolation,
         prefetch: Iterable[KeyLike],
@@ -67,7 +66,7 @@ class _Stm(Generic[T]):
         if isinstance(prefetch, str | bytes | bytearray | memoryview):
             raise TypeError(f"prefetch must be several keys, got one {type(prefetch).__name__}")
         self._store = store
-        self._turnstile = turnstile
+        self._turnstile = turnstile_of(store)
         self._function = function
         self._level = level_of(isolation)
         self._prefetch = tuple(encode_key(key, "prefetch") for key in prefetch)
@@ -75,7 +74,7 @@ class _Stm(Generic[T]):
         self._writer = writer_for(store, writer)
         # A store must not send a commit again whose answer is lost, whatever its own mode is: a copy that meets the
         # first one's effect would be taken for a conflict. The answers of other writers are true of every copy.
-        self._is_exact = not hasattr(self._writer, "do")
+        self._is_exact = is_exact(self._writer)
         self._deadline = deadline
         self._clock = asyncio.get_running_loop().time
         self._began = self._clock()
@@ -205,8 +204,7 @@ class _Stm(Generic[T]):
 
 
 async def run_stm(
-    store: Store,
-    turnstile: Turnstile,
+    store: StoreCalls,
     function: Callable[[Transaction], Awaitable[T]],
     *,
     isolation: Isolation,
@@ -219,7 +217,6 @@ async def run_stm(
 
     Args:
         store: the client.
-        turnstile: of this store; another one's keys have other names.
         function: see `Client.stm`, as the other arguments.
         isolation: the isolation level.
         prefetch: keys that are read first, in one round trip.
@@ -227,4 +224,4 @@ async def run_stm(
         writer: makes the commits.
         deadline: the instant of the loop by which the call ends.
     """
-    return await _Stm(store, turnstile, function, isolation, prefetch, max_attempts, writer, deadline).run()
+    return await _Stm(store, function, isolation, prefetch, max_attempts, writer, deadline).run()

@@ -5,10 +5,11 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from typing import Final, TypeVar
 
-from etcd_aio import KeyRange, KeyValue, Operation, RangeResult, Store, op
+from etcd_aio import KeyRange, KeyValue, Operation, RangeResult, op
 from etcd_aio.arguments import encode_key
 from etcd_aio.base.deadline import NEVER, time_left
 from etcd_aio.base.reprs import when_constructed
+from etcd_aio.calls import StoreCalls
 from etcd_aio.errors import ClientUsageError, CompactedError, FutureRevisionError, InvalidRequestError
 from etcd_aio.recipes.stm.read_set import MAX_OPS, ReadRange, ReadSet
 from etcd_aio.types import KeyLike, LeaseLike, OpResult, ValueLike, range_arguments, shown_keys
@@ -26,7 +27,7 @@ class Transaction:
     has no revisions and no version yet, they are 0. Tasks that the function starts and waits for may share it.
     """
 
-    def __init__(self, store: Store, reads: ReadSet, deadline: float) -> None:
+    def __init__(self, store: StoreCalls, reads: ReadSet, deadline: float) -> None:
         self._store = store
         self._reads = reads
         self._deadline = deadline

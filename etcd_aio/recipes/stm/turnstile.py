@@ -13,9 +13,11 @@ import asyncio
 from collections import deque
 from collections.abc import Collection, Iterable
 from typing import Final
+from weakref import WeakKeyDictionary
 
 from etcd_aio.base.aio import wake
 from etcd_aio.base.contention import REMEMBERED, Contention
+from etcd_aio.calls import StoreCalls
 from etcd_aio.recipes.stm.read_set import Snapshot
 
 _MOST_CONTENDED: Final = 256  # keys whose contention is remembered
@@ -129,3 +131,14 @@ class Turnstile:
         for one in next_ones:
             if all(self._lines[key][0] is one for key in one.keys):
                 one.let_through(snapshot)
+
+
+_OF_STORES: Final[WeakKeyDictionary[StoreCalls, Turnstile]] = WeakKeyDictionary()
+
+
+def turnstile_of(store: StoreCalls) -> Turnstile:
+    """The turnstile of the transactions of a store. Stores have one each, since they have other names for keys."""
+    found = _OF_STORES.get(store)
+    if found is None:
+        found = _OF_STORES[store] = Turnstile()
+    return found

@@ -11,12 +11,13 @@ import time
 from types import TracebackType
 from typing import Final, Protocol, Self
 
-from etcd_aio import Key, KeyValue, Op, Store, TxnResult, Writer, op
+from etcd_aio import Key, KeyValue, Op, TxnResult, op
 from etcd_aio.arguments import to_bytes
 from etcd_aio.base.aio import TaskCanceller
 from etcd_aio.base.call_options import UNSET, Timeout
 from etcd_aio.base.not_awaitable import AsyncBlock
 from etcd_aio.base.reprs import when_constructed
+from etcd_aio.calls import StoreCalls, Writer, is_exact
 from etcd_aio.concurrency import CANCELLED_SECONDS
 from etcd_aio.errors import (
     ClientUsageError,
@@ -55,7 +56,7 @@ class Shift(Protocol):
         cancels: whether a loss cancels the task of a block.
     """
 
-    store: Store
+    store: StoreCalls
     writer: Writer
     keys: JobKeys
     worker_key: bytes
@@ -356,14 +357,14 @@ class Job(AsyncBlock):
         Returns None if it has ended the job, and what it has deleted is compacted.
         """
         shift = self._shift
-        is_exact = not hasattr(shift.writer, "do")  # no store, so its answers are true of every copy
+        has_exact_answers = is_exact(shift.writer)
         clock = asyncio.get_running_loop().time
         began = clock()
         was_unanswered = how in self._unanswered
         self._unanswered.add(how)  # if the call is cancelled, too
         through = shift.writer.txn().when(*txn.when).then(*txn.then).otherwise(*txn.otherwise)
         try:
-            result = await through.commit(timeout=timeout, retry=None if is_exact else "safe")
+            result = await through.commit(timeout=timeout, retry=None if has_exact_answers else "safe")
         except ResultLostError as lost:
             if not was_unanswered:
                 self._unanswered.discard(how)
@@ -377,7 +378,7 @@ class Job(AsyncBlock):
                 self._unanswered.discard(how)
             left = None if timeout is None else timeout - (clock() - began)
             is_late = left is not None and left <= 0
-            if not error.maybe_applied or is_exact or is_late or isinstance(error, NoSpaceError):
+            if not error.maybe_applied or has_exact_answers or is_late or isinstance(error, NoSpaceError):
                 raise
         except Exception:  # a wrong argument: nothing was sent
             if not was_unanswered:

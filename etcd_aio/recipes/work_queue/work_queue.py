@@ -10,19 +10,19 @@ import time
 from dataclasses import dataclass
 from typing import Final
 
-from etcd_aio import Key, KeyValue, OutcomeUnknownError, ResultLostError, TxnResult, Writer, op
+from etcd_aio import Key, KeyValue, OutcomeUnknownError, ResultLostError, TxnResult, op
 from etcd_aio.arguments import encode_key, to_bytes, whole_number
 from etcd_aio.base.call_options import UNSET, Timeout
 from etcd_aio.base.deadline import NEVER, deadline_after, time_left
 from etcd_aio.base.reprs import when_constructed
+from etcd_aio.calls import StoreCalls, Writer, is_exact, writer_for
 from etcd_aio.concurrency import OnLost, checked_margin
 from etcd_aio.errors import EtcdError, InvalidRequestError
 from etcd_aio.recipes.queue.numbers import next_number
 from etcd_aio.recipes.queue.priority_queue import DEFAULT_PRIORITY
-from etcd_aio.recipes.queue.queue import DEFAULT_TIMEOUT, put_in_doubt
+from etcd_aio.recipes.queue.queue import put_in_doubt
 from etcd_aio.recipes.work_queue.jobs import JobKeys, Kind, checked_delay, id_of, job_name
-from etcd_aio.recipes.work_queue.worker import HasLeases, Worker
-from etcd_aio.store import writer_for
+from etcd_aio.recipes.work_queue.worker import Worker
 from etcd_aio.types import KeyLike, ValueLike, shown_key
 
 DEFAULT_TTL: Final = 30
@@ -75,7 +75,8 @@ class WorkQueue:
         ttl: seconds after which the jobs of a worker that has crashed, or is cut off, are free. Default: 30.
         max_tries: attempts of a job. Default: 5.
         writer: makes the puts, and the txns that end jobs, such as `client.exactly_once()`. Default: the client.
-        timeout: seconds for a call that has no `timeout` of its own; None for no limit. Default: 5, as of `Client`.
+        timeout: seconds for a call that has no `timeout` of its own; None for no limit.
+            Default: that of the client.
 
     Raises:
         InvalidRequestError, EmptyKeyError, TypeError: an argument is invalid.
@@ -83,13 +84,13 @@ class WorkQueue:
 
     def __init__(
         self,
-        client: HasLeases,
+        client: StoreCalls,
         name: KeyLike,
         *,
         ttl: int = DEFAULT_TTL,
         max_tries: int = DEFAULT_MAX_TRIES,
         writer: Writer | None = None,
-        timeout: float | None = DEFAULT_TIMEOUT,
+        timeout: Timeout = UNSET,
     ) -> None:
         self._store = client
         encoded = encode_key(name, "name")
@@ -98,9 +99,8 @@ class WorkQueue:
         self._ttl = whole_number(ttl, "ttl", minimum=1)
         self._max_tries = whole_number(max_tries, "max_tries", minimum=1)
         self._writer = writer_for(client, writer)
-        self._is_exact = not hasattr(self._writer, "do")  # no store, so its answers are true of every copy
-        deadline_after(timeout, 0.0)
-        self._timeout = timeout
+        self._is_exact = is_exact(self._writer)
+        self._timeout = client.backend.shared.seconds(timeout)
 
     @when_constructed
     def __repr__(self) -> str:

@@ -16,14 +16,15 @@ import time
 from collections import deque
 from collections.abc import AsyncIterator, Sequence
 from types import TracebackType
-from typing import ClassVar, Final, Protocol, Self
+from typing import ClassVar, Final, Self
 
-from etcd_aio import Key, KeyValue, PutResult, Store, TxnResult, Watcher, Writer, op
+from etcd_aio import Key, KeyValue, PutResult, TxnResult, Watcher, op
 from etcd_aio.base.aio import check_loop, start_background_task, start_timer, wake
 from etcd_aio.base.logs import log_for
 from etcd_aio.base.not_awaitable import NotAwaitable
 from etcd_aio.base.reprs import when_constructed
-from etcd_aio.concurrency import BACKOFF, LeasePool, LeaseSource
+from etcd_aio.calls import StoreCalls, Writer
+from etcd_aio.concurrency import BACKOFF, LeaseSource
 from etcd_aio.errors import (
     ClientUsageError,
     CompactedError,
@@ -47,12 +48,6 @@ _KEPT_SECONDS: Final = 1.0  # that a job is kept for a consumer that was cancell
 _LEAVE_SECONDS: Final = 2.0  # that leaving waits for the end of the lease: twice etcd's default election timeout
 
 
-class HasLeases(Store, Protocol):
-    """A client: it has the leases of locks."""
-
-    def _lease_pool(self) -> LeasePool: ...
-
-
 class Worker(NotAwaitable, AsyncIterator[Job]):
     """A worker: `async with queue.worker(concurrency=8) as worker:`, and `async for job in worker:`.
 
@@ -67,7 +62,7 @@ class Worker(NotAwaitable, AsyncIterator[Job]):
 
     def __init__(
         self,
-        client: HasLeases,
+        client: StoreCalls,
         writer: Writer,
         keys: JobKeys,
         *,
@@ -79,14 +74,14 @@ class Worker(NotAwaitable, AsyncIterator[Job]):
         owner: bytes,
         timeout: float | None,
     ) -> None:
-        self.store: Store = client
+        self.store: StoreCalls = client
         self.writer = writer
         self.keys = keys
         self.max_tries = max_tries
         self.margin = margin
         self.cancels = cancels
         self.timeout = timeout
-        self.source: LeaseSource = client._lease_pool().source(ttl)
+        self.source: LeaseSource = client.leases.pool.source(ttl)
         self._concurrency = concurrency
         self._owner = owner
         self._what = f"work queue {shown_key(keys.prefix[:-1])[1:]}"

@@ -11,7 +11,7 @@ from etcd_aio import codec, pb
 from etcd_aio.base.aio import start_task
 from etcd_aio.base.call_options import UNSET, RetryMode, Timeout
 from etcd_aio.base.deadline import deadline_after
-from etcd_aio.error_handler import Invoker, StreamedReply
+from etcd_aio.error_handler import StreamedReply
 from etcd_aio.errors import (
     ClientUsageError,
     CompactedError,
@@ -26,7 +26,7 @@ from etcd_aio.errors import (
 )
 from etcd_aio.kv import op
 from etcd_aio.kv.operations import RangeOp
-from etcd_aio.kv.scan import RangeStreamReader, Scan, ScanPages
+from etcd_aio.kv.scan import RangeStreamReader, Scan, ScanPages, Timing
 from etcd_aio.methods import RANGE_STREAM
 from etcd_aio.types import Header, KeyValue, RangeChunk, RangeResult
 from etcd_aio.types.keys import KeyRange
@@ -253,7 +253,8 @@ class Clock:
     def clock(self) -> float:
         return self.now
 
-    def deadline(self, timeout: Timeout, now: float) -> float:
+    def deadline(self, timeout: Timeout) -> float:
+        now = self.now
         return now + 5.0 if timeout is UNSET else deadline_after(timeout, now)
 
 
@@ -269,7 +270,6 @@ class SlowStore(Store):
 
     def slow_scan(self, timeout: Timeout) -> ScanPages:
         self.chunks.append(StoreChunks(self))
-        invoker = cast("Invoker", self.clock)
         return ScanPages(
             self.read_page,
             op.range(prefix="k"),
@@ -277,7 +277,7 @@ class SlowStore(Store):
             timeout=timeout,
             retry=None,
             stream=self.chunks[-1],
-            invoker=invoker,
+            timing=cast("Timing", self.clock),
         )
 
 

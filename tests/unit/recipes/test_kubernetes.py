@@ -16,6 +16,7 @@ from etcd_aio.errors import (
     FutureRevisionError,
 )
 from etcd_aio.recipes import Kubernetes, ListPage
+from tests.support.backends import StandInBackend
 
 pytestmark = [pytest.mark.anyio, pytest.mark.virtual_time]
 
@@ -63,6 +64,7 @@ class FakeStore:
         self.event = event
         self.sent: list[tuple[Any, Any, Any]] = []
         self.watched: list[int] = []
+        self.backend = StandInBackend()
 
     async def do(self, operation: Any, *, timeout: Any = None, retry: Any = None) -> Any:
         self.sent.append((operation, timeout, retry))

@@ -18,6 +18,7 @@ from etcd_aio.errors import (
 )
 from etcd_aio.fake import FakeEtcd
 from etcd_aio.recipes import Isolation, StmResult, Transaction
+from etcd_aio.recipes.stm.turnstile import turnstile_of
 from tests.support.virtual_time import tasks, turns
 
 pytestmark = [pytest.mark.anyio, pytest.mark.virtual_time]
@@ -257,7 +258,7 @@ async def test_every_run_sees_one_state_under_a_thousand_commits(level: Isolatio
         runs = sum(await asyncio.gather(*(work(client, i) for i in range(20) for client in (one, two))))
         assert sum(map(int, fake.keys("acc/").values())) == 400
         assert runs > 1_000, "there were conflicts"
-        assert not len(one._turnstile())
+        assert not len(turnstile_of(one))
 
 
 async def test_one_hot_key_takes_three_commits_each_at_most() -> None:
@@ -276,7 +277,7 @@ async def test_one_hot_key_takes_three_commits_each_at_most() -> None:
 
 async def test_contention_that_is_over_costs_nothing() -> None:
     async with FakeEtcd(latency=0.01) as fake, fake.client(timeout=None) as client:
-        contention = client._turnstile().contend([b"n"])
+        contention = turnstile_of(client).contend([b"n"])
         contention.measured(0.01)
         for conflicts in range(1, 10):
             contention.after_conflict(conflicts, lambda: 1.0)
@@ -319,7 +320,7 @@ async def test_a_lost_answer_is_no_conflict(is_applied: bool) -> None:
             await client.stm(increment)
         assert raised.value.maybe_applied
         assert fake.keys() == ({b"n": b"1"} if is_applied else {})
-        assert not len(client._turnstile())
+        assert not len(turnstile_of(client))
 
 
 @pytest.mark.parametrize("is_applied", [False, True])
@@ -387,7 +388,7 @@ async def test_it_gives_up_and_names_the_keys() -> None:
         with pytest.raises(EtcdTimeoutError):
             await client.stm(function, max_attempts=10**6, timeout=0.5)
         assert fake.keys("a") == {}
-        assert not len(client._turnstile())
+        assert not len(turnstile_of(client))
 
 
 async def test_the_timeout_bounds_the_function_and_the_turnstile() -> None:
@@ -405,10 +406,10 @@ async def test_the_timeout_bounds_the_function_and_the_turnstile() -> None:
 
         with pytest.raises(TimeoutError, match="of the function"):
             await client.stm(own_timeout, timeout=0.5)
-        held = await client._turnstile().enter(frozenset({b"n"}))
+        held = await turnstile_of(client).enter(frozenset({b"n"}))
         with pytest.raises(EtcdTimeoutError, match="others of this client"):
             await client.stm(increment, timeout=0.5)
-        client._turnstile().leave(held, None)
+        turnstile_of(client).leave(held, None)
         assert (await client.stm(increment)).value == 1
         assert fake.keys() == {b"n": b"1"}
 
@@ -547,6 +548,6 @@ async def test_cancelled_at_any_await_it_is_applied_or_not_and_nothing_stays(at:
         assert done >= 3
         applied = int(fake.keys()[b"n"])
         assert applied in (done, done + 1)
-        assert not len(client._turnstile())
+        assert not len(turnstile_of(client))
         await turns(5)
         assert tasks() <= before

@@ -10,9 +10,9 @@ import pytest
 
 import etcd_aio
 from etcd_aio import DeleteResult, InvalidRequestError, PutResult, Txn, Writer
+from etcd_aio.calls import writer_for
 from etcd_aio.fake import FakeEtcd
 from etcd_aio.recipes import Barrier, Counter, IdAllocator, PriorityQueue, Queue, Transaction, WorkQueue
-from etcd_aio.store import writer_for
 
 pytestmark = [pytest.mark.anyio, pytest.mark.virtual_time]
 
@@ -157,14 +157,14 @@ async def use_leadership(store: Any, writer: Writer) -> None:
 
 
 RECIPES: dict[str, Callable[[Any, Writer], Awaitable[None]]] = {
-    "shortcuts/recipes.py stm": use_stm,
+    "store.py stm": use_stm,
     "recipes/counter/counter.py Counter": use_counter,
     "recipes/counter/ids.py IdAllocator": use_ids,
     "recipes/queue/queue.py Queue": use_queue,
     "recipes/queue/priority_queue.py PriorityQueue": use_priority_queue,
     "recipes/work_queue/work_queue.py WorkQueue": use_work_queue,
     "recipes/barrier/barrier.py Barrier": use_barrier,
-    "shortcuts/stores.py kubernetes": use_kubernetes,
+    "store.py kubernetes": use_kubernetes,
     "concurrency/lock.py fenced_by": use_lock,
     "concurrency/leadership.py fenced_by": use_leadership,
 }
@@ -179,7 +179,8 @@ INTERNAL = {
     "recipes/kubernetes.py Kubernetes",
     "recipes/kubernetes.py _write_through",
     "concurrency/fenced.py FencedWriter",
-    "store.py writer_for",
+    "calls/writer.py is_exact",
+    "calls/writer.py writer_for",
 }
 
 

@@ -13,15 +13,15 @@ from etcd_aio import (
     KeyValue,
     PutResult,
     RangeResult,
-    Scan,
     TxnResult,
     op,
 )
 from etcd_aio.base.call_options import UNSET
-from etcd_aio.base.deadline import deadline_after
+from etcd_aio.base.key_space import KeySpace
 from etcd_aio.errors import FutureRevisionError, StoreRolledBackError
-from etcd_aio.kv import ScanPages
-from etcd_aio.views import Ordered
+from etcd_aio.store import Ordered
+from etcd_aio.views import OrderedView
+from tests.support.backends import shared
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -42,17 +42,12 @@ class FakeStore:
         self.revision, self.old = revision, old
         self.sent: list[tuple[Any, Any]] = []
         self.before: Callable[[], None] = lambda: None
-        self._invoker = self
+        self.shared = shared()
+        self.key_space = KeySpace(self)
+        self.leases = None
 
-    def clock(self) -> float:
-        return asyncio.get_running_loop().time()
-
-    def deadline(self, timeout: Any, now: float) -> float:
-        return deadline_after(5.0 if timeout is UNSET else timeout, now)
-
-    def scan(self, key: None, **options: Any) -> Scan:
-        first = op.range(prefix=options["prefix"], serializable=options["serializable"])
-        return Scan(ScanPages(self.do, first, page_size=2, timeout=UNSET, retry=None))
+    def chunks(self) -> None:
+        return None
 
     async def do(self, operation: Any, *, timeout: Any = UNSET, retry: Any = None) -> Any:
         self.sent.append((operation, timeout))
@@ -76,7 +71,7 @@ class FakeStore:
 
 
 def view(store: FakeStore, seen: int = 0) -> Ordered:
-    made = Ordered(store)  # type: ignore[arg-type]
+    made = Ordered(OrderedView(store))  # type: ignore[arg-type]
     made.revision = seen
     return made
 

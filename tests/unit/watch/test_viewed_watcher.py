@@ -1,14 +1,20 @@
 """A watch as a store that wraps another one shows it: its batches take time to be shown."""
 
 import asyncio
+from typing import TYPE_CHECKING, cast
 
 import pytest
 
 from etcd_aio import Event, EventType, KeyRange, KeyValue, WatchBatch
+from etcd_aio.base.call_options import UNSET
 from etcd_aio.errors import ClientUsageError, CompactedError, EtcdError
+from etcd_aio.watch.state import WatchOptions
 from etcd_aio.watch.watcher import ViewedWatcher, Watcher
 from tests.support.virtual_time import turns
-from tests.support.watch_service import ScriptedService, make
+from tests.support.watch_service import ScriptedService
+
+if TYPE_CHECKING:
+    from etcd_aio.watch.service import WatchService
 
 pytestmark = [pytest.mark.anyio, pytest.mark.virtual_time]
 
@@ -34,9 +40,9 @@ class View:
 
 async def viewed(*views: View) -> tuple[ScriptedService, Watcher]:
     """A watch seen through these views, the innermost first; entered."""
-    service, watcher = make()
-    for view in views:
-        watcher = watcher.through(view)
+    service = ScriptedService()
+    options = WatchOptions(KeyRange(b"k"))
+    watcher: Watcher = ViewedWatcher(cast("WatchService", service), options, 0, UNSET, views)
     entering = asyncio.create_task(watcher.__aenter__())
     await turns()
     service.created()

@@ -8,8 +8,8 @@ import pytest
 from etcd_aio import InvalidRequestError, OnCompaction, WatchFilter
 from etcd_aio.errors import EmptyKeyError
 from etcd_aio.types.keys import KeyRange
-from etcd_aio.watch.calls import DEFAULT_MAX_PENDING, WatchCalls
-from tests.support.watch_service import ScriptedService, entered
+from etcd_aio.watch import DEFAULT_MAX_PENDING
+from tests.support.watch_service import ScriptedService, entered, store_on
 
 # Most of these tests drop what they entered.
 pytestmark = [
@@ -48,7 +48,7 @@ def test_invalid_arguments_are_refused_before_anything_is_sent(
 ) -> None:
     service = ScriptedService()
     with pytest.raises(error):
-        WatchCalls(lambda stream: service).watch(**arguments)  # type: ignore[arg-type,return-value] # not called
+        store_on(lambda stream: service).watch(**arguments)
     assert service.said == []
 
 
@@ -71,11 +71,11 @@ async def test_the_arguments_become_the_options_of_the_watch() -> None:
 def test_watches_with_the_same_name_share_a_stream_for_as_long_as_one_is_held() -> None:
     made: list[str] = []
 
-    def watches_on(stream: str) -> Any:
+    def watches_on(stream: str) -> ScriptedService:
         made.append(stream)
         return ScriptedService()
 
-    calls = WatchCalls(watches_on)  # as much of a service as a watcher uses
+    calls = store_on(watches_on)
     common = [calls.watch("a"), calls.watch("b", stream="")]
     held = [calls.watch("c", stream="slow"), calls.watch("d", stream="slow"), calls.watch("e", stream="mark")]
     assert made == ["", "slow", "mark"]

@@ -1,35 +1,24 @@
-"""WatchCalls: `client.watch()`, and the check of its arguments."""
+"""WatchCalls: `watch()`, and the check of its arguments."""
 
-from collections.abc import Callable, Iterable
-from typing import Final
-from weakref import WeakValueDictionary
+from collections.abc import Iterable
 
 from etcd_aio.arguments import check_text, flag, parse_word, whole_number
+from etcd_aio.backend import Backend
 from etcd_aio.base.call_options import UNSET, Timeout
 from etcd_aio.base.deadline import deadline_after
 from etcd_aio.errors import InvalidRequestError
 from etcd_aio.types import KeyLike, KeyRange, OnCompaction, OnCompactionLike, WatchFilter, WatchFilterLike
-from etcd_aio.watch.service import WatchService
-from etcd_aio.watch.state import WatchOptions
-from etcd_aio.watch.watcher import Watcher
-
-DEFAULT_MAX_PENDING: Final = 16 * 2**20
-"""Bytes: a third of a second for a consumer that takes a hundred thousand small events in a second."""
+from etcd_aio.watch import DEFAULT_MAX_PENDING, Watcher, WatchOptions
 
 
 class WatchCalls:
-    """The watch API.
+    """The call that follows keys.
 
-    Args:
-        watches_on: makes what runs the watches on the stream of a name; "" is the name of the common stream.
+    Attributes:
+        backend: what the call goes through.
     """
 
-    def __init__(self, watches_on: Callable[[str], WatchService]) -> None:
-        self._watch_within: Callable[..., Watcher] | None = None  # of the namespace, if the client has one
-        self._watches_on = watches_on
-        self._watches = watches_on("")
-        # Watchers, and open streams, hold them.
-        self._named: WeakValueDictionary[str, WatchService] = WeakValueDictionary()
+    backend: Backend
 
     def watch(
         self,
@@ -103,24 +92,6 @@ class WatchCalls:
             EmptyKeyError: the key is empty.
             TypeError: an argument has a wrong type.
         """
-        if self._watch_within is not None:
-            return self._watch_within(
-                key,
-                range_end=range_end,
-                prefix=prefix,
-                from_key=from_key,
-                all_keys=all_keys,
-                start_revision=start_revision,
-                prev_kv=prev_kv,
-                progress_notify=progress_notify,
-                filters=filters,
-                fragment=fragment,
-                on_compaction=on_compaction,
-                max_pending=max_pending,
-                max_outage=max_outage,
-                stream=stream,
-                timeout=timeout,
-            )
         keys = KeyRange.of(key, range_end=range_end, prefix=prefix, from_key=from_key, all_keys=all_keys)
         if keys.range_end > b"\0" and keys.range_end <= keys.key:
             raise InvalidRequestError("the range is empty: range_end must be greater than key")
@@ -136,7 +107,7 @@ class WatchCalls:
             deadline_after(max_outage, 0.0)
         if timeout is not UNSET:
             deadline_after(timeout, 0.0)
-        watches = self._watches if check_text(stream, "stream") == "" else self._watches_named(stream)
+        check_text(stream, "stream")
         options = WatchOptions(
             keys,
             prev_kv=flag(prev_kv, "prev_kv"),
@@ -147,10 +118,4 @@ class WatchCalls:
             max_pending=whole_number(max_pending, "max_pending", minimum=1),
             max_outage=max_outage,
         )
-        return Watcher(watches, options, whole_number(start_revision, "start_revision"), timeout)
-
-    def _watches_named(self, name: str) -> WatchService:
-        watches = self._named.get(name)
-        if watches is None:
-            watches = self._named[name] = self._watches_on(name)
-        return watches
+        return self.backend.watch(options, whole_number(start_revision, "start_revision"), timeout, stream)

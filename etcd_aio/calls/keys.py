@@ -1,24 +1,14 @@
-"""The key-value calls of a client.
-
-Each call makes one operation (`operations.py`) of its arguments and sends it with `KV.do`.
-"""
+"""KeyCalls: get, put, range, scan, delete, txn, update. Each makes one operation, which the backend sends."""
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Literal, TypeVar, overload
+from typing import Literal, TypeVar, overload
 
-from etcd_aio import methods
 from etcd_aio.arguments import flag, whole_number
+from etcd_aio.backend import Backend
 from etcd_aio.base.call_options import UNSET, RetryMode, Timeout
 from etcd_aio.errors import InvalidRequestError
-from etcd_aio.kv import op
-from etcd_aio.kv.compare import Key
-from etcd_aio.kv.operations import KVOperation, PutOp, TxnOp, checked_put
-from etcd_aio.kv.scan import DEFAULT_PAGE_SIZE, RangeStreamReader, Scan, ScanPages
-from etcd_aio.kv.txn import Txn
-from etcd_aio.kv.update import Update
-from etcd_aio.pb import CompactionRequest
+from etcd_aio.kv import DEFAULT_PAGE_SIZE, Key, PutOp, Scan, ScanPages, Txn, TxnOp, Update, checked_put, op
 from etcd_aio.types import (
-    CompactResult,
     DeleteResult,
     KeyLike,
     KeyValue,
@@ -33,24 +23,50 @@ from etcd_aio.types import (
     ValueLike,
 )
 
-if TYPE_CHECKING:
-    from etcd_aio.error_handler import Invoker
-
 _R = TypeVar("_R")
 
 
-class KVCalls:
-    """The key-value calls that stand on `do`: of a client, and of a store that wraps another one.
+class KeyCalls:
+    """The calls about keys.
+
+    Keys and values are `str`, which is sent as UTF-8, or bytes. Results are frozen and hold bytes.
+
+    Every call takes `timeout`, the seconds for the whole call with all its attempts (None waits for ever), and `retry`,
+    which says which failed attempts are retried: one of `"safe"`, `"never"` and `"always"`. If left out, each has the
+    client's default.
+
+    Every call raises TypeError or InvalidRequestError before it sends anything if an argument cannot be right. After
+    that it can raise `EtcdTimeoutError`, `NoAvailableEndpointsError`, `ConnectionLostError`, `PermissionDeniedError`
+    and the other classes of `EtcdError`; each call lists only the errors of its own. If a mutation fails, the error's
+    `maybe_applied` is True if it may have been applied all the same; a cancelled mutation may always have been applied.
+    A cancelled read leaves nothing behind.
 
     Attributes:
-        _invoker: has the clock and the default timeout of the client.
+        backend: what the calls go through.
     """
 
-    _invoker: "Invoker"
+    backend: Backend
 
     async def do(self, operation: Operation[_R], *, timeout: Timeout = UNSET, retry: RetryMode | None = None) -> _R:
-        """Send one operation: see `KV.do`."""
-        raise NotImplementedError  # every store below has its own
+        """Send one operation: `await client.do(op.get("key"))` is `await client.get("key")`.
+
+        All of `get`, `range`, `put`, `delete`, `update`, the `commit()` of a txn, the pages of a scan and the listings
+        of a watch are operations that the backend sends. `compact()`, and the part of a scan that the server streams,
+        are not.
+
+        Args:
+            operation: an operation such as `op.put("key", "value")`; with `op.txn(...)` a whole txn.
+            retry: which failed attempts are retried. An operation that changes nothing is retried like a read. Any
+                other is applied at most once, unless this is `"always"`.
+
+        Returns:
+            The result of the call that has the operation's name.
+
+        Raises:
+            TypeError: `operation` is not an operation.
+            EtcdError: those of the call that has the operation's name.
+        """
+        return await self.backend.do(operation, timeout=timeout, retry=retry)
 
     async def get(
         self,
@@ -79,7 +95,7 @@ class KVCalls:
             FutureRevisionError: the store has not reached the revision.
         """
         operation = op.get(key, revision=revision, serializable=serializable, keys_only=keys_only)
-        return await self.do(operation, timeout=timeout, retry=retry)
+        return await self.backend.do(operation, timeout=timeout, retry=retry)
 
     async def range(
         self,
@@ -151,7 +167,7 @@ class KVCalls:
             min_create_revision=min_create_revision,
             max_create_revision=max_create_revision,
         )
-        return await self.do(operation, timeout=timeout, retry=retry)
+        return await self.backend.do(operation, timeout=timeout, retry=retry)
 
     @overload
     async def put(
@@ -240,7 +256,7 @@ class KVCalls:
         operation = checked_put(key, value, lease, prev_kv, ignore_value, ignore_lease)
         if if_missing is not False:
             return await self._put_if_missing(operation, flag(if_missing, "if_missing"), timeout, retry)
-        return await self.do(operation, timeout=timeout, retry=retry)
+        return await self.backend.do(operation, timeout=timeout, retry=retry)
 
     async def _put_if_missing(
         self, put: PutOp, if_missing: bool, timeout: Timeout, retry: RetryMode | None
@@ -249,7 +265,7 @@ class KVCalls:
             raise InvalidRequestError(
                 "if_missing=True excludes prev_kv, ignore_value and ignore_lease: there is no key"
             )
-        result = await self.do(TxnOp((Key(put.key).missing,), (put,)), timeout=timeout, retry=retry)
+        result = await self.backend.do(TxnOp((Key(put.key).missing,), (put,)), timeout=timeout, retry=retry)
         return PutResult(result.header) if result else None
 
     async def update(
@@ -284,8 +300,9 @@ class KVCalls:
 
         Cancellation: the last attempt may have been applied.
         """
-        updating = Update(self, key, function, lease)
-        return await updating.run(self._invoker.deadline(timeout, self._invoker.clock()), self._invoker.clock)
+        shared = self.backend.shared
+        updating = Update(self.backend, key, function, lease)
+        return await updating.run(shared.deadline(timeout), shared.clock)
 
     async def delete(
         self,
@@ -317,7 +334,7 @@ class KVCalls:
         operation = op.delete(
             key, range_end=range_end, prefix=prefix, from_key=from_key, all_keys=all_keys, prev_kv=prev_kv
         )
-        return await self.do(operation, timeout=timeout, retry=retry)
+        return await self.backend.do(operation, timeout=timeout, retry=retry)
 
     def txn(self) -> Txn:
         """Build a txn: `await client.txn().when(...).then(...).otherwise(...).commit()`.
@@ -325,64 +342,7 @@ class KVCalls:
         Returns:
             Txn: a builder. Nothing is sent before its `commit()`.
         """
-        return Txn(self.do)
-
-
-class KV(KVCalls):
-    """The key-value API.
-
-    Keys and values are `str`, which is sent as UTF-8, or bytes. Results are frozen and hold bytes.
-
-    Every call takes `timeout`, the seconds for the whole call with all its attempts (None waits for ever), and `retry`,
-    which says which failed attempts are retried: one of `"safe"`, `"never"` and `"always"`. If left out, each has the
-    client's default.
-
-    Every call raises TypeError or InvalidRequestError before it sends anything if an argument cannot be right. After
-    that it can raise `EtcdTimeoutError`, `NoAvailableEndpointsError`, `ConnectionLostError`, `PermissionDeniedError`
-    and the other classes of `EtcdError`; each call lists only the errors of its own. If a mutation fails, the error's
-    `maybe_applied` is True if it may have been applied all the same; a cancelled mutation may always have been applied.
-    A cancelled read leaves nothing behind.
-    """
-
-    def __init__(self, invoker: "Invoker") -> None:
-        self._invoker = invoker
-        # Of the namespace, if the client has one.
-        self._within: KVCalls | None = None
-        self._scan_within: Callable[..., Scan] | None = None
-
-    async def do(self, operation: Operation[_R], *, timeout: Timeout = UNSET, retry: RetryMode | None = None) -> _R:
-        """Send one operation: `await client.do(op.get("key"))` is `await client.get("key")`.
-
-        All of `get`, `range`, `put`, `delete`, the `commit()` of a txn, the pages of a scan and the listings of a watch
-        go through this method, so overriding it changes all of them. `compact()`, and the part of a scan that the
-        server streams, do not.
-
-        Args:
-            operation: an operation such as `op.put("key", "value")`; with `op.txn(...)` a whole txn.
-            retry: which failed attempts are retried. An operation that changes nothing is retried like a read. Any
-                other is applied at most once, unless this is `"always"`.
-
-        Returns:
-            The result of the call that has the operation's name.
-
-        Raises:
-            TypeError: `operation` is not an operation.
-            EtcdError: those of the call that has the operation's name.
-        """
-        if self._within is not None:
-            return await self._within.do(operation, timeout=timeout, retry=retry)
-        if not isinstance(operation, KVOperation):
-            raise TypeError(f'do() takes an operation such as op.put("k", "v"), got {type(operation).__name__}')
-        reply = await self._invoker.unary(
-            operation.method,
-            operation.message(),
-            timeout=timeout,
-            retry=retry,
-            repeatable=operation.is_read_only or None,
-            needs_leader=not operation.serializable,
-        )
-        result: _R = operation.result(reply)
-        return result
+        return Txn(self.backend.do)
 
     def scan(
         self,
@@ -422,20 +382,6 @@ class KV(KVCalls):
             InvalidRequestError: not exactly one form names the keys, or an option is out of bounds.
             EmptyKeyError: the key is empty.
         """
-        if self._scan_within is not None:
-            return self._scan_within(
-                key,
-                range_end=range_end,
-                prefix=prefix,
-                from_key=from_key,
-                all_keys=all_keys,
-                revision=revision,
-                keys_only=keys_only,
-                serializable=serializable,
-                page_size=page_size,
-                timeout=timeout,
-                retry=retry,
-            )
         first = op.range(
             key,
             range_end=range_end,
@@ -447,36 +393,14 @@ class KV(KVCalls):
             serializable=serializable,
         )
         page_size = whole_number(page_size, "page_size", minimum=1)
-        invoker = self._invoker
-        stream = RangeStreamReader(invoker)
-        return Scan(
-            ScanPages(self.do, first, page_size=page_size, timeout=timeout, retry=retry, stream=stream, invoker=invoker)
+        backend = self.backend
+        pages = ScanPages(
+            backend.do,
+            first,
+            page_size=page_size,
+            timeout=timeout,
+            retry=retry,
+            stream=backend.chunks(),
+            timing=backend.shared,
         )
-
-    async def compact(
-        self,
-        revision: int,
-        *,
-        physical: bool = False,
-        timeout: Timeout = UNSET,
-        retry: RetryMode | None = None,
-    ) -> CompactResult:
-        """Discard the history before a revision: reads and watches from before it then fail with `CompactedError`.
-
-        Args:
-            revision: the oldest revision that stays readable.
-            physical: wait until the answering member has freed the space; needs a long `timeout`.
-            retry: which failed attempts are retried. A retry is harmless, but raises `CompactedError` if the first
-                attempt was applied.
-
-        Returns:
-            CompactResult: only a header.
-
-        Raises:
-            CompactedError: this revision was compacted before.
-            FutureRevisionError: the store has not reached the revision.
-        """
-        request = CompactionRequest(
-            revision=whole_number(revision, "revision", minimum=1), physical=flag(physical, "physical")
-        )
-        return await self._invoker.unary(methods.COMPACT, request, timeout=timeout, retry=retry)
+        return Scan(pages)

@@ -6,13 +6,15 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import pytest
 
-from etcd_aio import UNSET, RetryMode, Timeout, codec, methods, pb
+from etcd_aio import UNSET, Client, RetryMode, Timeout, codec, methods, pb
+from etcd_aio.backend import ClientBackend
 from etcd_aio.base.deadline import deadline_after
+from etcd_aio.calls import StoreCalls
 from etcd_aio.errors import EmptyKeyError, InvalidRequestError, LeaseProvidedError, NoSpaceError, ValueProvidedError
 from etcd_aio.kv import op
-from etcd_aio.kv.calls import KV
 from etcd_aio.kv.compare import Key
 from etcd_aio.kv.operations import DeleteOp, GetOp, Op, PutOp, RangeOp, TxnOp
+from etcd_aio.lease import LeaseKeeper, Leases
 from etcd_aio.types import (
     CompactResult,
     DeleteResult,
@@ -24,6 +26,7 @@ from etcd_aio.types import (
     RangeResult,
     TxnResult,
 )
+from tests.support.backends import shared
 
 if TYPE_CHECKING:
     from etcd_aio.error_handler import Invoker
@@ -68,9 +71,16 @@ class FakeInvoker:
         return codec.decode(method.reply, codec.encode(answer))
 
 
-def client(*answers: pb.Message | Exception) -> tuple[KV, FakeInvoker]:
-    invoker = FakeInvoker(*answers)
-    return KV(cast("Invoker", invoker)), invoker
+def client(*answers: pb.Message | Exception) -> tuple[Client, FakeInvoker]:
+    invoker, made = FakeInvoker(*answers), Client()
+    made._invoker = cast("Invoker", invoker)  # the call about the history is not one of a store
+    made.backend = backend_of(invoker)
+    return made, invoker
+
+
+def backend_of(invoker: FakeInvoker) -> ClientBackend:
+    made = shared(clock=invoker.clock)
+    return ClientBackend(cast("Invoker", invoker), Leases(cast("Invoker", invoker), cast("LeaseKeeper", None)), made)
 
 
 RANGE_REPLY = pb.RangeResponse(header=WIRE_HEADER, kvs=[WIRE_FOUND], more=True, count=3)
@@ -305,9 +315,14 @@ async def test_do_takes_operations_only() -> None:
 
 
 @pytest.mark.anyio
-async def test_a_subclass_that_overrides_do_changes_every_call() -> None:
-    class Prefixed(KV):
+async def test_a_backend_that_stands_on_another_changes_every_call() -> None:
+    class Prefixed:
         """Puts every key below a prefix, as a namespace does."""
+
+        def __init__(self, beneath: ClientBackend) -> None:
+            self.beneath = beneath
+            self.shared, self.key_space, self.leases = beneath.shared, beneath.key_space, beneath.leases
+            self.chunks, self.watch = beneath.chunks, beneath.watch
 
         async def do(self, operation: Operation[_R], *, timeout: Timeout = UNSET, retry: RetryMode | None = None) -> _R:
             assert isinstance(operation, GetOp | PutOp | RangeOp | DeleteOp | TxnOp)
@@ -317,13 +332,13 @@ async def test_a_subclass_that_overrides_do_changes_every_call() -> None:
                 moved = replace(operation, keys=KeyRange(b"p/" + operation.keys.key))
             else:
                 moved = replace(operation, then=tuple(op.put(b"p/k", "v") for _ in operation.then))
-            result: _R = await super().do(moved, timeout=timeout, retry=retry)
+            result: _R = await self.beneath.do(moved, timeout=timeout, retry=retry)
             return result
 
     put = pb.PutResponse(header=WIRE_HEADER)
     txn = pb.TxnResponse(succeeded=True, responses=[pb.ResponseOp(response_put=put)])
     invoker = FakeInvoker(RANGE_REPLY, RANGE_REPLY, RANGE_REPLY, put, pb.DeleteRangeResponse(), txn)
-    kv = Prefixed(cast("Invoker", invoker))
+    kv = StoreCalls(Prefixed(backend_of(invoker)))
     assert await kv.get("k") == FOUND
     await kv.range("k")
     await anext(kv.scan("k"))
@@ -335,7 +350,7 @@ async def test_a_subclass_that_overrides_do_changes_every_call() -> None:
     assert last == pb.TxnRequest(success=[pb.RequestOp(request_put=pb.PutRequest(key=b"p/k", value=b"v"))])
 
 
-Use = Callable[[KV, dict[str, Any]], Awaitable[object]]
+Use = Callable[[Client, dict[str, Any]], Awaitable[object]]
 
 CALLS: dict[str, tuple[Use, pb.Message]] = {
     "do": (lambda kv, options: kv.do(op.put("k", "v"), **options), pb.PutResponse()),

@@ -1,0 +1,206 @@
+"""Backend: what a store stands on: the connections of a client, or a view that changes what goes to another backend.
+
+Every call of a store makes operations and watches, and its backend carries them out. A view is a backend on top of
+another one, such as that of a namespace. What stands on a store needs no more than this: no connection, no retry and
+no stream of its own.
+"""
+
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING, Protocol, TypeVar
+from weakref import WeakSet, WeakValueDictionary
+
+from etcd_aio.base.call_options import UNSET, RetryMode, Timeout
+from etcd_aio.base.deadline import NEVER, deadline_after
+from etcd_aio.base.key_space import KeySpace
+from etcd_aio.kv import ChunkReader, KVOperation, RangeStreamReader
+from etcd_aio.types import EndpointVersions, Operation, WatchView
+from etcd_aio.watch import ViewedWatcher, Watcher, WatchOptions, WatchService
+
+if TYPE_CHECKING:
+    from etcd_aio.error_handler import Invoker
+    from etcd_aio.lease import Leases
+
+_R = TypeVar("_R")
+
+
+class Block(Protocol):
+    """A block that ends when the client is closed."""
+
+    async def aclose(self) -> None:
+        """End it."""
+        ...
+
+
+class Shared:
+    """What all stores of one client share.
+
+    Args:
+        name: of the client; empty if it has none.
+        timeout: seconds of a call without a `timeout` of its own; None for no limit.
+        clock: returns the time of the event loop; raises if the client cannot be used here.
+        versions: asks each endpoint for its release.
+
+    Attributes:
+        name, clock, versions: see above.
+        blocks: those that end when the client is closed.
+    """
+
+    __slots__ = ("_seconds", "blocks", "clock", "name", "versions")
+
+    def __init__(
+        self,
+        name: str,
+        timeout: float | None,
+        clock: Callable[[], float],
+        versions: Callable[[Timeout], Awaitable[tuple[EndpointVersions, ...]]],
+    ) -> None:
+        self.name = name
+        self._seconds = deadline_after(timeout, 0.0)
+        self.clock = clock
+        self.versions = versions
+        self.blocks: WeakSet[Block] = WeakSet()
+
+    @property
+    def timeout(self) -> float | None:
+        """Seconds of a call without a `timeout` of its own; None for no limit."""
+        return None if self._seconds == NEVER else self._seconds
+
+    def seconds(self, timeout: Timeout) -> float | None:
+        """A timeout in seconds; None for no limit.
+
+        Raises:
+            InvalidRequestError, TypeError: it is no timeout.
+        """
+        if timeout is UNSET:
+            return self.timeout
+        deadline_after(timeout, 0.0)
+        return timeout
+
+    def deadline(self, timeout: Timeout) -> float:
+        """The instant at which a timeout ends that begins now.
+
+        Raises:
+            InvalidRequestError, TypeError: it is no timeout.
+        """
+        now = self.clock()
+        return now + self._seconds if timeout is UNSET else deadline_after(timeout, now)
+
+
+class Backend(Protocol):
+    """What a store stands on: `Store(backend)`. A view takes a backend, and is one."""
+
+    @property
+    def shared(self) -> Shared:
+        """What all stores of the client share."""
+        ...
+
+    @property
+    def key_space(self) -> KeySpace:
+        """Whose keys the operations name."""
+        ...
+
+    @property
+    def leases(self) -> "Leases":
+        """The single lease calls, and the leases of locks."""
+        ...
+
+    async def do(self, operation: Operation[_R], *, timeout: Timeout = UNSET, retry: RetryMode | None = None) -> _R:
+        """Send one operation; see `Store.do`."""
+        ...
+
+    def chunks(self) -> ChunkReader:
+        """A reader of the rest of one scan, as a stream."""
+        ...
+
+    def watch(
+        self,
+        options: WatchOptions,
+        start_revision: int,
+        timeout: Timeout,
+        stream: str,
+        views: tuple[WatchView, ...] = (),
+    ) -> Watcher:
+        """A watch, not entered yet.
+
+        Args:
+            options: those that the server and the stream need.
+            start_revision: the first revision of interest; 0 is from now on.
+            timeout: seconds that entering may take.
+            stream: the name of the stream; "" for the common one.
+            views: what shows its batches, in this order.
+        """
+        ...
+
+
+class ClientBackend:
+    """The backend of a client: its connections and streams.
+
+    Args:
+        invoker: runs calls and streams.
+        leases: the lease calls of the client.
+        shared: what all stores of the client share.
+        shown: returns what the client looks like.
+    """
+
+    __slots__ = ("_common", "_invoker", "_named", "_shown", "key_space", "leases", "shared")
+
+    def __init__(
+        self, invoker: "Invoker", leases: "Leases", shared: Shared, shown: Callable[[], str] = lambda: "<Client>"
+    ) -> None:
+        self._invoker = invoker
+        self.leases = leases
+        self.shared = shared
+        self.key_space = KeySpace(invoker)
+        self._shown = shown
+        self._common: WatchService | None = None
+        # Watchers, and open streams, hold them.
+        self._named: WeakValueDictionary[str, WatchService] = WeakValueDictionary()
+
+    def __repr__(self) -> str:
+        return self._shown()
+
+    async def do(self, operation: Operation[_R], *, timeout: Timeout = UNSET, retry: RetryMode | None = None) -> _R:
+        """Send one operation; see `Store.do`."""
+        if not isinstance(operation, KVOperation):
+            raise TypeError(f'do() takes an operation such as op.put("k", "v"), got {type(operation).__name__}')
+        reply = await self._invoker.unary(
+            operation.method,
+            operation.message(),
+            timeout=timeout,
+            retry=retry,
+            repeatable=operation.is_read_only or None,
+            needs_leader=not operation.serializable,
+        )
+        result: _R = operation.result(reply)
+        return result
+
+    def chunks(self) -> ChunkReader:
+        """A reader of the rest of one scan, as a stream."""
+        return RangeStreamReader(self._invoker)
+
+    def watch(
+        self,
+        options: WatchOptions,
+        start_revision: int,
+        timeout: Timeout,
+        stream: str,
+        views: tuple[WatchView, ...] = (),
+    ) -> Watcher:
+        """A watch, not entered yet; see `Backend.watch`."""
+        service = self._watches_on(stream)
+        if views:
+            return ViewedWatcher(service, options, start_revision, timeout, views)
+        return Watcher(service, options, start_revision, timeout)
+
+    def _watches_on(self, stream: str) -> WatchService:
+        if stream == "":
+            if self._common is None:
+                self._common = self._service_on("")
+            return self._common
+        service = self._named.get(stream)
+        if service is None:
+            service = self._named[stream] = self._service_on(stream)
+        return service
+
+    def _service_on(self, stream: str) -> WatchService:
+        return WatchService(self._invoker, self.do, stream)
