@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final, NoReturn, Self, Unpack
 
 from etcd_aio._version import __version__
 from etcd_aio.admin import Auth, Cluster, Maintenance, Versions
-from etcd_aio.balancer import Balancer, Choice, EndpointStatistics, PolicyName
+from etcd_aio.balancer import Balancer, Choice, PolicyName
 from etcd_aio.base.call_options import UNSET, RetryMode, Timeout
 from etcd_aio.base.closing import Unwinding, close_all, unwound
 from etcd_aio.base.deadline import deadline_after
@@ -30,7 +30,7 @@ from etcd_aio.config import (
     resolver_from,
 )
 from etcd_aio.discovery import Discovery
-from etcd_aio.error_handler import Invoker, Lifetime, RetryPolicy, StreamStatistics, TokenFunction, credentials_from
+from etcd_aio.error_handler import Invoker, Lifetime, RetryPolicy, TokenFunction, credentials_from
 from etcd_aio.errors import PermissionDeniedError
 from etcd_aio.kv import KV
 from etcd_aio.lease import Lease, LeaseKeeper, Leases, OnLost
@@ -38,7 +38,7 @@ from etcd_aio.methods import API_VERSION
 from etcd_aio.observing import Observer, ObserverGroup, with_defaults
 from etcd_aio.shortcuts import Block, Shortcuts
 from etcd_aio.transport import EngineFactory, EngineName, RequestMetadata, TransportOptions, alpn_of, create_engine
-from etcd_aio.types import EndpointVersions, KeyLike
+from etcd_aio.types import EndpointStatistics, EndpointVersions, KeyLike, StreamStatistics
 from etcd_aio.watch import WatchCalls, WatchService
 
 if TYPE_CHECKING:

@@ -80,7 +80,6 @@ MAY_USE_LATER = {
     "client": frozenset({"cache", "concurrency", "once"}),
     "shortcuts": frozenset({"recipes", "services", "views"}),
     "fake": frozenset({"client", "config"}),
-    "observing": frozenset({"client"}),
 }
 ALONE = frozenset({"http2"})  # could become a package of its own as it is
 FOREIGN: dict[str, frozenset[str]] = {
