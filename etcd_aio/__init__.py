@@ -17,8 +17,6 @@ from etcd_aio.admin import Cluster as Cluster
 from etcd_aio.admin import Maintenance as Maintenance
 from etcd_aio.admin import Snapshot as Snapshot
 from etcd_aio.balancer import Candidate as Candidate
-from etcd_aio.balancer import ConnectivityState as ConnectivityState
-from etcd_aio.balancer import EndpointStatistics as EndpointStatistics
 from etcd_aio.base.call_options import UNSET as UNSET
 from etcd_aio.base.call_options import RetryMode as RetryMode
 from etcd_aio.base.call_options import Timeout as Timeout
@@ -28,7 +26,6 @@ from etcd_aio.client import Client as Client
 from etcd_aio.config import TLS as TLS
 from etcd_aio.error_handler import RetryPolicy as RetryPolicy
 from etcd_aio.error_handler import RetryThrottling as RetryThrottling
-from etcd_aio.error_handler import StreamStatistics as StreamStatistics
 from etcd_aio.errors import CacheError as CacheError
 from etcd_aio.errors import CacheRangeError as CacheRangeError
 from etcd_aio.errors import CacheTimeoutError as CacheTimeoutError
@@ -70,11 +67,13 @@ from etcd_aio.types import AuthenticateResult as AuthenticateResult
 from etcd_aio.types import AuthResult as AuthResult
 from etcd_aio.types import AuthStatus as AuthStatus
 from etcd_aio.types import CompactResult as CompactResult
+from etcd_aio.types import ConnectivityState as ConnectivityState
 from etcd_aio.types import DefragmentResult as DefragmentResult
 from etcd_aio.types import DeleteResult as DeleteResult
 from etcd_aio.types import DowngradeAction as DowngradeAction
 from etcd_aio.types import DowngradeInfo as DowngradeInfo
 from etcd_aio.types import DowngradeResult as DowngradeResult
+from etcd_aio.types import EndpointStatistics as EndpointStatistics
 from etcd_aio.types import EndpointVersions as EndpointVersions
 from etcd_aio.types import Event as Event
 from etcd_aio.types import EventType as EventType
@@ -110,6 +109,7 @@ from etcd_aio.types import SavedSnapshot as SavedSnapshot
 from etcd_aio.types import SortBy as SortBy
 from etcd_aio.types import SortOrder as SortOrder
 from etcd_aio.types import StatusResult as StatusResult
+from etcd_aio.types import StreamStatistics as StreamStatistics
 from etcd_aio.types import TxnResult as TxnResult
 from etcd_aio.types import User as User
 from etcd_aio.types import UserListResult as UserListResult

@@ -13,7 +13,7 @@ from etcd_aio._version import __version__
 from etcd_aio.admin import Auth, Cluster, Maintenance, Versions
 from etcd_aio.arguments import encode_key, flag, whole_number
 from etcd_aio.backend import Backend, ClientBackend, Shared
-from etcd_aio.balancer import Balancer, Choice, EndpointStatistics, PolicyName
+from etcd_aio.balancer import Balancer, Choice, PolicyName
 from etcd_aio.base.aio import start_background_task
 from etcd_aio.base.call_options import UNSET, RetryMode, Timeout
 from etcd_aio.base.closing import Unwinding, close_all, unwound
@@ -32,7 +32,7 @@ from etcd_aio.config import (
     resolver_from,
 )
 from etcd_aio.discovery import Discovery
-from etcd_aio.error_handler import Invoker, Lifetime, RetryPolicy, StreamStatistics, TokenFunction, credentials_from
+from etcd_aio.error_handler import Invoker, Lifetime, RetryPolicy, TokenFunction, credentials_from
 from etcd_aio.errors import PermissionDeniedError
 from etcd_aio.lease import LeaseKeeper, Leases
 from etcd_aio.methods import API_VERSION, COMPACT
@@ -40,7 +40,7 @@ from etcd_aio.observing import Observer, ObserverGroup, with_defaults
 from etcd_aio.pb import CompactionRequest
 from etcd_aio.store import Store
 from etcd_aio.transport import EngineFactory, EngineName, RequestMetadata, TransportOptions, alpn_of, create_engine
-from etcd_aio.types import CompactResult, EndpointVersions, KeyLike
+from etcd_aio.types import CompactResult, EndpointStatistics, EndpointVersions, KeyLike, StreamStatistics
 
 _CLOSE_SECONDS: Final = 0.5
 """Seconds that exactly-once blocks, caches and revocations get to end when the client is closed: as locks."""

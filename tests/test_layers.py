@@ -80,7 +80,6 @@ ON_THE_CLIENT = frozenset({"cache", "cli", "concurrency", "contrib", "mirror", "
 # What a function may import when it runs, and annotations may name, although it stands above.
 MAY_USE_LATER = {
     "fake": frozenset({"client", "config"}),
-    "observing": frozenset({"client"}),
 }
 ALONE = frozenset({"http2"})  # could become a package of its own as it is
 FOREIGN: dict[str, frozenset[str]] = {
@@ -176,7 +175,6 @@ PURE = (
     "exports",
     "fake/alarms",
     "fake/auth_service",
-    "fake/calls",
     "fake/cluster",
     "fake/dispatch",
     "fake/documents",
@@ -187,6 +185,7 @@ PURE = (
     "fake/lease_service",
     "fake/leases",
     "fake/maintenance_service",
+    "fake/node",
     "fake/outcomes",
     "fake/permissions",
     "fake/ranges",

@@ -13,7 +13,6 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Final
 
 from etcd_aio.balancer.cluster_id import ClusterIdentity
-from etcd_aio.balancer.connectivity import ConnectivityState
 from etcd_aio.balancer.dialler import Dialling
 from etcd_aio.balancer.endpoint import Endpoint
 from etcd_aio.balancer.endpoint_reporter import EndpointReporter
@@ -23,7 +22,6 @@ from etcd_aio.balancer.leader_monitor import LeaderMonitor
 from etcd_aio.balancer.picker import Choice, PolicyName
 from etcd_aio.balancer.pool import EndpointPool, by_name
 from etcd_aio.balancer.redialler import Redialler
-from etcd_aio.balancer.statistics import EndpointStatistics
 from etcd_aio.balancer.store_doubts import StoreDoubts
 from etcd_aio.balancer.sub_connection import SubConnection
 from etcd_aio.base.aio import Waiters
@@ -31,6 +29,7 @@ from etcd_aio.base.closing import TwoPartClose, Unwinding, close_all
 from etcd_aio.errors import NoAvailableEndpointsError, UnknownEndpointError
 from etcd_aio.observing import EndpointChange
 from etcd_aio.transport import Engine, RequestMetadata, Target, TLSContext
+from etcd_aio.types import ConnectivityState, EndpointStatistics
 
 _DEMAND_INTERVAL: Final = 10.0  # seconds between the demands of a waiting call; well within `DEMAND_SECONDS`
 

@@ -10,19 +10,9 @@ Every allowed transition is in the table. Any other transition is a defect and r
 """
 
 from collections.abc import Mapping
-from enum import Enum
 from typing import Final
 
-
-class ConnectivityState(Enum):
-    """The state of one sub-connection, as gRPC names it."""
-
-    IDLE = "idle"
-    CONNECTING = "connecting"
-    READY = "ready"
-    TRANSIENT_FAILURE = "transient_failure"
-    SHUTDOWN = "shutdown"
-
+from etcd_aio.types import ConnectivityState
 
 _S = ConnectivityState
 

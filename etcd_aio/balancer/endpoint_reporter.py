@@ -3,10 +3,8 @@
 from collections.abc import Callable, Iterable
 from typing import Final
 
-from etcd_aio.balancer.connectivity import ConnectivityState
-from etcd_aio.balancer.health_verdicts import Health
-from etcd_aio.balancer.statistics import EndpointStatistics
 from etcd_aio.observing import EndpointChange
+from etcd_aio.types import ConnectivityState, EndpointStatistics, Health
 
 _NEW: Final = (ConnectivityState.IDLE, Health.NOT_CONNECTED)  # what each endpoint begins as is no change
 

@@ -2,10 +2,10 @@
 
 from collections.abc import Callable, Iterable
 
-from etcd_aio.balancer.connectivity import ConnectivityState
-from etcd_aio.balancer.health_verdicts import Health, ServiceHealth
+from etcd_aio.balancer.health_verdicts import ServiceHealth
 from etcd_aio.balancer.picker import Choice, Picker, Policy, PolicyName
 from etcd_aio.balancer.sub_connection import SubConnection
+from etcd_aio.types import ConnectivityState, Health
 
 
 class Generation:

@@ -13,13 +13,13 @@ from collections.abc import Callable, Iterable, Sequence
 from math import inf
 from typing import Final, TypeAlias
 
-from etcd_aio.balancer.connectivity import ConnectivityState
-from etcd_aio.balancer.health_verdicts import Finding, Health, ServiceHealth, percentile_99, silence_limit
+from etcd_aio.balancer.health_verdicts import Finding, ServiceHealth, percentile_99, silence_limit
 from etcd_aio.balancer.probe import probe
 from etcd_aio.balancer.sub_connection import SubConnection
 from etcd_aio.base.aio import apart, start_background_task, start_timer
 from etcd_aio.base.backoff import Backoff
 from etcd_aio.base.closing import TwoPartClose, Unwinding
+from etcd_aio.types import ConnectivityState, Health
 
 _Side: TypeAlias = tuple[SubConnection, ServiceHealth]
 """One service of one member."""

@@ -50,6 +50,7 @@ from etcd_aio.errors import (
     StatusCode,
     server_error,
 )
+from etcd_aio.types import Health
 
 _SHORTEST_LIMIT: Final = 0.25  # seconds; a pause of the member's garbage collector or disk is not worth moving for
 _LONGEST_LIMIT: Final = 2.0  # seconds; by then a silent connection is pinged
@@ -61,17 +62,6 @@ _REQUESTS_PER_QUESTION: Final = 16  # a question for so many requests is no load
 _CALM: Final = 5.0  # seconds without a question, after which the pauses start from the shortest again
 _SAMPLES: Final = 128  # recent latencies of each service
 _NO_ANSWER_CODES: Final = frozenset({StatusCode.UNAVAILABLE, StatusCode.DEADLINE_EXCEEDED, StatusCode.CANCELLED})
-
-
-class Health(Enum):
-    """The health of a member's service."""
-
-    HEALTHY = "healthy"
-    SILENT = "silent"
-    FAILING = "failing"
-    NO_LEADER = "no leader"
-    LEARNER = "learner"
-    NOT_CONNECTED = "not connected"  # only in statistics: without a connection there is no evidence
 
 
 class Finding(Enum):

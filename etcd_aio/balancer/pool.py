@@ -5,17 +5,16 @@ import copy
 from collections.abc import Callable, Collection, Iterable, Mapping
 
 from etcd_aio.balancer.connection_set import ConnectionSet, EndpointState, Keep
-from etcd_aio.balancer.connectivity import ConnectivityState
 from etcd_aio.balancer.dialler import DIAL_BACKOFF, Dialling
 from etcd_aio.balancer.endpoint import Endpoint, Security, parse_endpoint
-from etcd_aio.balancer.health_verdicts import Health
-from etcd_aio.balancer.statistics import EndpointStatistics, unused
+from etcd_aio.balancer.statistics import unused
 from etcd_aio.balancer.sub_connection import HealthListener, SubConnection
 from etcd_aio.base.aio import start_timer_at
 from etcd_aio.base.closing import Unwinding, close_all
 from etcd_aio.base.deadline import NEVER
 from etcd_aio.errors import ClientUsageError, ConfigError, ConnectError, UnknownEndpointError
 from etcd_aio.transport import TLSContext
+from etcd_aio.types import ConnectivityState, EndpointStatistics, Health
 
 
 class EndpointPool:

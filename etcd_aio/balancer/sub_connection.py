@@ -12,11 +12,11 @@ from collections.abc import Callable
 from typing import Final, Protocol
 
 from etcd_aio.balancer.connection_record import ConnectionRecord, OnLeave, SubConnectionStream
-from etcd_aio.balancer.connectivity import ConnectivityState, check_transition
+from etcd_aio.balancer.connectivity import check_transition
 from etcd_aio.balancer.dialler import Dialler, Dialling
 from etcd_aio.balancer.endpoint import Endpoint
-from etcd_aio.balancer.health_verdicts import Health, ServiceHealth, has_served, refused_health
-from etcd_aio.balancer.statistics import EndpointStatistics, reason_of
+from etcd_aio.balancer.health_verdicts import ServiceHealth, has_served, refused_health
+from etcd_aio.balancer.statistics import reason_of
 from etcd_aio.base.aio import apart
 from etcd_aio.base.closing import TwoPartClose, Unwinding, close_all
 from etcd_aio.base.deadline import NEVER
@@ -24,6 +24,7 @@ from etcd_aio.base.logs import log_of
 from etcd_aio.base.reprs import when_constructed
 from etcd_aio.errors import AttemptFailure, Delivery, EtcdError, LocalReason, StatusCode, printable, server_error
 from etcd_aio.transport import Collect, Connection, Metadata, TLSContext
+from etcd_aio.types import ConnectivityState, EndpointStatistics, Health
 
 logger: Final = logging.getLogger("etcd_aio.balancer")
 

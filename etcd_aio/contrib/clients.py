@@ -14,7 +14,7 @@ from threading import Lock
 from typing import Final, TypeVar
 from weakref import WeakKeyDictionary
 
-from etcd_aio import Client
+from etcd_aio.observing import ObservedClient
 
 T = TypeVar("T")
 
@@ -26,16 +26,16 @@ class Clients:
 
     def __init__(self) -> None:
         self._lock = Lock()
-        self._loops: WeakKeyDictionary[Client, tuple[asyncio.AbstractEventLoop, int]] = WeakKeyDictionary()
-        self._observers: WeakKeyDictionary[Client, int] = WeakKeyDictionary()
+        self._loops: WeakKeyDictionary[ObservedClient, tuple[asyncio.AbstractEventLoop, int]] = WeakKeyDictionary()
+        self._observers: WeakKeyDictionary[ObservedClient, int] = WeakKeyDictionary()
 
-    def add(self, client: Client) -> None:
+    def add(self, client: ObservedClient) -> None:
         """A client begins to work in the running loop, as an observer has seen."""
         with self._lock:
             self._loops[client] = (asyncio.get_running_loop(), os.getpid())
             self._observers[client] = self._observers.get(client, 0) + 1
 
-    def discard(self, client: Client) -> None:
+    def discard(self, client: ObservedClient) -> None:
         """A client is closed, or an observer that has added it sees it no longer."""
         with self._lock:
             left = self._observers.pop(client, 0) - 1
@@ -49,7 +49,7 @@ class Clients:
         with self._lock:
             return frozenset(client.name for client in self._loops)
 
-    def read(self, take: Callable[[Client], T]) -> list[T]:
+    def read(self, take: Callable[[ObservedClient], T]) -> list[T]:
         """Take something of each client, in the client's loop. Waits at most a second for the loops of other threads.
 
         Args:
@@ -81,7 +81,7 @@ class Clients:
         return taken
 
 
-def _answer(future: Future[T], take: Callable[[Client], T], client: Client) -> None:
+def _answer(future: Future[T], take: Callable[[ObservedClient], T], client: ObservedClient) -> None:
     if future.set_running_or_notify_cancel():
         try:
             future.set_result(take(client))

@@ -25,7 +25,7 @@ except ModuleNotFoundError as _error:
     _text = "etcd_aio.contrib.prometheus needs prometheus_client: pip install 'etcd_aio[prometheus]'"
     raise ModuleNotFoundError(_text, name=_error.name) from _error
 
-from etcd_aio import Client, EndpointStatistics, StreamStatistics
+from etcd_aio import EndpointStatistics, StreamStatistics
 from etcd_aio.contrib.clients import Clients
 from etcd_aio.errors import StatusCode
 from etcd_aio.methods import ALL, BIDIRECTIONAL, LEASE_KEEP_ALIVE, SERVER_STREAMING, UNARY, WATCH, Cardinality
@@ -35,6 +35,7 @@ from etcd_aio.observing import (
     CallStarted,
     LeaseChange,
     LoginEnded,
+    ObservedClient,
     Observer,
     StreamChange,
     WatchAdvance,
@@ -204,13 +205,13 @@ class _PrometheusObserver(Observer):
         self.attempts_at: dict[str, dict[str, Counter]] = {}  # by client and endpoint
         self._rows: dict[tuple[str, str], _Row] = {}
         self._clients = Clients()
-        self._connected: WeakKeyDictionary[Client, dict[str, int]] = WeakKeyDictionary()
+        self._connected: WeakKeyDictionary[ObservedClient, dict[str, int]] = WeakKeyDictionary()
         # By client; and when each lease expires unless it is renewed.
         self._revisions: dict[str, int] = {}
         self._leases: dict[tuple[str, int], float] = {}
         _register_all(registry, made)
 
-    def client_started(self, client: Client) -> None:
+    def client_started(self, client: ObservedClient) -> None:
         self._connected[client] = {}
         # Series that begin at 0: the rate of one that begins at 1 does not show the first time.
         for metric in (self._events, self._leases_lost):
@@ -219,7 +220,7 @@ class _PrometheusObserver(Observer):
             self._moves.labels(method, client.name)
         self._clients.add(client)
 
-    def client_closed(self, client: Client) -> None:
+    def client_closed(self, client: ObservedClient) -> None:
         self._clients.discard(client)
         self._look_at(client)
         self._forget_closed()
@@ -296,7 +297,7 @@ class _PrometheusObserver(Observer):
                 first[client] = min(first.get(client, inf), deadline - now)
         return first
 
-    def _look_at(self, client: Client) -> tuple[tuple[EndpointStatistics, ...], tuple[StreamStatistics, ...]]:
+    def _look_at(self, client: ObservedClient) -> tuple[tuple[EndpointStatistics, ...], tuple[StreamStatistics, ...]]:
         """Read the statistics of a client, in its loop, and count the connections made since the last time."""
         statistics = client.statistics()
         connected = self._connected[client]

@@ -17,7 +17,7 @@ from collections.abc import Awaitable, Callable, Coroutine, Iterable
 from math import inf
 from typing import Final, TypeAlias
 
-from etcd_aio.balancer import Balancer, ConnectivityState, Endpoint
+from etcd_aio.balancer import Balancer, Endpoint
 from etcd_aio.base.aio import start_background_task
 from etcd_aio.base.backoff import Backoff, jittered
 from etcd_aio.base.call_options import Timeout
@@ -26,7 +26,7 @@ from etcd_aio.base.logs import log_of
 from etcd_aio.discovery.member_urls import advertised_endpoints
 from etcd_aio.discovery.resolver import Resolver
 from etcd_aio.errors import ClientClosedError, ConfigError, DiscoveryError, NoAvailableEndpointsError
-from etcd_aio.types import MemberListResult
+from etcd_aio.types import ConnectivityState, MemberListResult
 
 logger = logging.getLogger("etcd_aio.discovery")
 

@@ -13,6 +13,5 @@ from etcd_aio.error_handler.outcome import unexpected_error as unexpected_error
 from etcd_aio.error_handler.retry_policy import RetryPolicy as RetryPolicy
 from etcd_aio.error_handler.retry_policy import RetryThrottling as RetryThrottling
 from etcd_aio.error_handler.stream_handler import StreamHandler as StreamHandler
-from etcd_aio.error_handler.stream_history import StreamStatistics as StreamStatistics
 from etcd_aio.error_handler.stream_supervisor import StreamSupervisor as StreamSupervisor
 from etcd_aio.error_handler.streamed_reply import StreamedReply as StreamedReply

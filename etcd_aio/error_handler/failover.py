@@ -12,10 +12,11 @@ asked for a pause.
 from collections.abc import Callable
 from typing import Final
 
-from etcd_aio.balancer import Balancer, ConnectivityState, SingleEndpointView, SubConnection
+from etcd_aio.balancer import Balancer, SingleEndpointView, SubConnection
 from etcd_aio.base.backoff import Backoff
 from etcd_aio.error_handler.retry_verdicts import Verdict
 from etcd_aio.errors import ConnectError, EtcdError, NoAvailableEndpointsError
+from etcd_aio.types import ConnectivityState
 
 _MOST_RENEWALS: Final = 10  # of the token without a reply in between; users may be changed often, but not that often
 _LONGEST_PUSHBACK: Final = 30.0  # seconds; a server can ask for months, and its member would be lost until then

@@ -19,7 +19,6 @@ from etcd_aio.error_handler.login import Login
 from etcd_aio.error_handler.reply import MakeDecoder
 from etcd_aio.error_handler.retry_policy import RetryPolicy
 from etcd_aio.error_handler.stream_handler import StreamHandler
-from etcd_aio.error_handler.stream_history import StreamStatistics
 from etcd_aio.error_handler.stream_supervisor import StreamContext, StreamSupervisor
 from etcd_aio.error_handler.streamed_reply import NextReply, StreamedReply
 from etcd_aio.error_handler.token_manager import TokenManager
@@ -29,6 +28,7 @@ from etcd_aio.methods import AnyMethod, Method, Reply, Request
 from etcd_aio.observing import CallStarted, ObservedCall, ObserverGroup
 from etcd_aio.pb import Message
 from etcd_aio.transport import RequestMetadata, with_headers
+from etcd_aio.types import StreamStatistics
 
 _RETRY_MODES: Final = get_args(RetryMode)
 

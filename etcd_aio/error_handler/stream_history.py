@@ -2,7 +2,6 @@
 
 import logging
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Final
 
 from etcd_aio.base.deadline import NEVER
@@ -10,31 +9,9 @@ from etcd_aio.base.logs import log_of
 from etcd_aio.error_handler.outcome import StreamEnd
 from etcd_aio.errors import EtcdError, RetryHint
 from etcd_aio.observing import StreamChange, StreamEvent
+from etcd_aio.types import StreamStatistics
 
 logger: Final = logging.getLogger("etcd_aio.streams")
-
-
-@dataclass(frozen=True, slots=True)
-class StreamStatistics:
-    """A stream that outlives its connections. All leases of a client share one; all watches, unless they name another.
-
-    Attributes:
-        method: name of the RPC.
-        endpoint: where the stream is open; empty if it is not.
-        is_open: whether it is open. If not, no member could be reached for it yet.
-        since: seconds for which it has been open, or has been needed without being open.
-        opened: how often it was opened.
-        last_error: why it was moved or lost the last time; None if it never was.
-        client: name of the client; empty if it has none.
-    """
-
-    method: str
-    endpoint: str
-    is_open: bool
-    since: float
-    opened: int
-    last_error: EtcdError | None
-    client: str = ""
 
 
 class StreamHistory:

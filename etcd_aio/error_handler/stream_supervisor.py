@@ -29,7 +29,7 @@ from etcd_aio.error_handler.call_with_retries import CallContext
 from etcd_aio.error_handler.outcome import StreamEnd, unexpected_error
 from etcd_aio.error_handler.reply import LARGE, MakeDecoder, check_cluster, decoder_of, finish_in_steps
 from etcd_aio.error_handler.stream_handler import StreamHandler
-from etcd_aio.error_handler.stream_history import StreamHistory, StreamStatistics
+from etcd_aio.error_handler.stream_history import StreamHistory
 from etcd_aio.error_handler.stream_recovery import StreamRecovery
 from etcd_aio.error_handler.stream_sender import StreamSender
 from etcd_aio.error_handler.stream_timer import ReadThenFireTimer
@@ -48,6 +48,7 @@ from etcd_aio.errors import (
 )
 from etcd_aio.methods import Method, Reply, Request
 from etcd_aio.observing import StreamChange
+from etcd_aio.types import StreamStatistics
 
 _T = TypeVar("_T")
 _P = ParamSpec("_P")

@@ -1,6 +1,6 @@
 """Observing: what a client reports about its calls, attempts, streams, watches, leases, members and logins.
 
-The public part is `Observer`, `CallObserver`, the records, `add_default` and `remove_default`.
+The public part is `Observer`, `CallObserver`, `ObservedClient`, the records, `add_default` and `remove_default`.
 """
 
 from etcd_aio.observing.defaults import add_default as add_default
@@ -9,6 +9,7 @@ from etcd_aio.observing.defaults import with_defaults as with_defaults
 from etcd_aio.observing.group import ObservedCall as ObservedCall
 from etcd_aio.observing.group import ObserverGroup as ObserverGroup
 from etcd_aio.observing.observer import CallObserver as CallObserver
+from etcd_aio.observing.observer import ObservedClient as ObservedClient
 from etcd_aio.observing.observer import Observer as Observer
 from etcd_aio.observing.records import AttemptEnded as AttemptEnded
 from etcd_aio.observing.records import CallOutcome as CallOutcome

@@ -9,11 +9,11 @@ import re
 import time
 from collections.abc import Callable, Iterable
 from math import inf
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import Any, Final, TypeVar
 
 from etcd_aio.base.logs import Log, log_of
 from etcd_aio.errors import Attempt, Delivery, EtcdError, StatusCode
-from etcd_aio.observing.observer import CallObserver, Headers, Observer
+from etcd_aio.observing.observer import CallObserver, Headers, ObservedClient, Observer
 from etcd_aio.observing.records import (
     AttemptEnded,
     CallOutcome,
@@ -24,9 +24,6 @@ from etcd_aio.observing.records import (
     StreamChange,
     WatchAdvance,
 )
-
-if TYPE_CHECKING:
-    from etcd_aio.client import Client
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -218,8 +215,8 @@ class ObserverGroup:
         self._on_call = self._overriding("call_started")
         self._overrides: dict[type[CallObserver], _Overrides] = {}
         self.sees_calls = bool(self._on_call)
-        self.client_started: Callable[[Client], None] | None = self._teller("client_started")
-        self.client_closed: Callable[[Client], None] | None = self._teller("client_closed")
+        self.client_started: Callable[[ObservedClient], None] | None = self._teller("client_started")
+        self.client_closed: Callable[[ObservedClient], None] | None = self._teller("client_closed")
         self.endpoint_changed: Callable[[EndpointChange], None] | None = self._teller("endpoint_changed")
         self.stream_changed: Callable[[StreamChange], None] | None = self._teller("stream_changed")
         self.watch_advanced: Callable[[WatchAdvance], None] | None = self._teller("watch_advanced")

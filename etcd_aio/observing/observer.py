@@ -1,6 +1,6 @@
 """Observer: the base class of objects that are notified of calls, streams and members: `Client(observers=[...])`."""
 
-from typing import TYPE_CHECKING, TypeAlias
+from typing import Protocol, TypeAlias
 
 from etcd_aio.observing.records import (
     AttemptEnded,
@@ -12,12 +12,35 @@ from etcd_aio.observing.records import (
     StreamChange,
     WatchAdvance,
 )
-
-if TYPE_CHECKING:
-    from etcd_aio.client import Client
+from etcd_aio.types import EndpointStatistics, StreamStatistics
 
 Headers: TypeAlias = tuple[tuple[str, str], ...]
 """Names in lower case, and values of printable ASCII."""
+
+
+class ObservedClient(Protocol):
+    """A client, as its observers see it. It is the `Client` itself; an observer needs no more of it than this.
+
+    It can be hashed and referred to weakly. Call the methods in its event loop.
+    """
+
+    @property
+    def name(self) -> str:
+        """Name of the client; empty if it has none."""
+        ...
+
+    @property
+    def endpoints(self) -> tuple[str, ...]:
+        """The endpoints that it uses."""
+        ...
+
+    def statistics(self) -> tuple[EndpointStatistics, ...]:
+        """State, health and traffic of each endpoint."""
+        ...
+
+    def streams(self) -> tuple[StreamStatistics, ...]:
+        """The streams in use."""
+        ...
 
 
 class CallObserver:
@@ -52,14 +75,14 @@ class Observer:
     continues.
     """
 
-    def client_started(self, client: "Client") -> None:
+    def client_started(self, client: ObservedClient) -> None:
         """A client with this observer is used for the first time.
 
-        Its `statistics()` and `streams()` may be read in its loop until it is closed. A reference to it should be weak:
-        for a client that is dropped without `aclose()`, `client_closed` is never called.
+        It may be asked until it is closed. A reference to it should be weak: for a client that is dropped without
+        `aclose()`, `client_closed` is never called.
         """
 
-    def client_closed(self, client: "Client") -> None:
+    def client_closed(self, client: ObservedClient) -> None:
         """A client that was used is being closed: called once. The ends of its streams and connections follow."""
 
     def call_started(self, call: CallStarted) -> CallObserver | None:

@@ -78,6 +78,10 @@ from etcd_aio.types.replayed import ReplayedTxnResult as ReplayedTxnResult
 from etcd_aio.types.replayed import delete_within as delete_within
 from etcd_aio.types.replayed import put_within as put_within
 from etcd_aio.types.replayed import txn_within as txn_within
+from etcd_aio.types.statistics import ConnectivityState as ConnectivityState
+from etcd_aio.types.statistics import EndpointStatistics as EndpointStatistics
+from etcd_aio.types.statistics import Health as Health
+from etcd_aio.types.statistics import StreamStatistics as StreamStatistics
 from etcd_aio.types.view import WatchView as WatchView
 from etcd_aio.types.watch import EarlyProgress as EarlyProgress
 from etcd_aio.types.watch import Event as Event

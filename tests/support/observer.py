@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 
-from etcd_aio import Client
 from etcd_aio.observing import (
     AttemptEnded,
     CallObserver,
@@ -11,6 +10,7 @@ from etcd_aio.observing import (
     EndpointChange,
     LeaseChange,
     LoginEnded,
+    ObservedClient,
     Observer,
     StreamChange,
     WatchAdvance,
@@ -47,8 +47,8 @@ class Remembers(Observer):
 
     def __init__(self, metadata: Sequence[tuple[str, str]] = ()) -> None:
         self._metadata = tuple(metadata)
-        self.clients: list[Client] = []
-        self.closed: list[Client] = []
+        self.clients: list[ObservedClient] = []
+        self.closed: list[ObservedClient] = []
         self.calls: list[RememberedCall] = []
         self.endpoints: list[EndpointChange] = []
         self.streams: list[StreamChange] = []
@@ -68,10 +68,10 @@ class Remembers(Observer):
         (outcome,) = self.call.outcomes
         return outcome
 
-    def client_started(self, client: Client) -> None:
+    def client_started(self, client: ObservedClient) -> None:
         self.clients.append(client)
 
-    def client_closed(self, client: Client) -> None:
+    def client_closed(self, client: ObservedClient) -> None:
         self.closed.append(client)
 
     def call_started(self, call: CallStarted) -> CallObserver | None:

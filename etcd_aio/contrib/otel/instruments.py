@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from opentelemetry.context import Context
 from opentelemetry.metrics import CallbackOptions, Meter, Observation
 
-from etcd_aio import Client, EndpointStatistics, StreamStatistics
+from etcd_aio import EndpointStatistics, StreamStatistics
 from etcd_aio.contrib.clients import Clients
 from etcd_aio.contrib.otel import semconv
 from etcd_aio.contrib.otel.addresses import address_of
@@ -100,7 +100,7 @@ class Gauges:
             yield Observation(number, labels)
 
     def _of_endpoints(self, value_of: Callable[[list[EndpointStatistics]], float | None]) -> Iterator[Observation]:
-        endpoints = [one for found in self._clients.read(Client.statistics) for one in found]
+        endpoints = [one for found in self._clients.read(lambda client: client.statistics()) for one in found]
         for name, client in dict.fromkeys((one.endpoint, one.client) for one in endpoints):
             ready = [one for one in endpoints if (one.endpoint, one.client, one.state.name) == (name, client, "READY")]
             value = value_of(ready)
@@ -108,7 +108,7 @@ class Gauges:
                 yield Observation(value, {**address_of(name), **of_client(client)})
 
     def _read_streams(self) -> list[StreamStatistics]:
-        return [one for found in self._clients.read(Client.streams) for one in found]
+        return [one for found in self._clients.read(lambda client: client.streams()) for one in found]
 
 
 def of_client(name: str) -> dict[str, str]:

@@ -16,7 +16,7 @@ from opentelemetry.propagate import inject
 from opentelemetry.trace import Span, SpanKind, Status, TracerProvider, get_tracer, set_span_in_context
 from opentelemetry.trace import StatusCode as SpanStatus
 
-from etcd_aio import Client, EtcdError, __version__
+from etcd_aio import EtcdError, __version__
 from etcd_aio.contrib.clients import Clients
 from etcd_aio.contrib.otel import semconv
 from etcd_aio.contrib.otel.addresses import address_of
@@ -27,6 +27,7 @@ from etcd_aio.observing import (
     CallOutcome,
     CallStarted,
     LeaseChange,
+    ObservedClient,
     Observer,
     StreamChange,
     WatchAdvance,
@@ -71,7 +72,7 @@ class OtelObserver(Observer):
     ) -> None:
         self._tracer = get_tracer(_NAME, __version__, tracer_provider, semconv.SCHEMA_URL)
         self._clients = _shared_clients(meter_provider)
-        self._seen: WeakSet[Client] = WeakSet()
+        self._seen: WeakSet[ObservedClient] = WeakSet()
         meter = get_meter(_NAME, __version__, meter_provider, semconv.SCHEMA_URL)
         self._propagates = propagate
         self._db_attributes = db_attributes
@@ -88,12 +89,12 @@ class OtelObserver(Observer):
         for client in tuple(self._seen):
             self.client_closed(client)
 
-    def client_started(self, client: Client) -> None:
+    def client_started(self, client: ObservedClient) -> None:
         if self._is_on:
             self._seen.add(client)
             self._clients.add(client)
 
-    def client_closed(self, client: Client) -> None:
+    def client_closed(self, client: ObservedClient) -> None:
         if client in self._seen:
             self._seen.discard(client)
             self._clients.discard(client)

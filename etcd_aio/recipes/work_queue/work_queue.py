@@ -1,6 +1,6 @@
 """WorkQueue: jobs that are done although workers crash, each by one worker at a time.
 
-`jobs.py` has the keys, `worker.py` claims jobs under a lease, and `job.py` ends them.
+`jobs.py` has the keys, `worker.py` claims jobs, `shift.py` has the lease of their claims, and `job.py` ends them.
 """
 
 import asyncio
@@ -22,6 +22,7 @@ from etcd_aio.recipes.queue.numbers import next_number
 from etcd_aio.recipes.queue.priority_queue import DEFAULT_PRIORITY
 from etcd_aio.recipes.queue.queue import put_in_doubt
 from etcd_aio.recipes.work_queue.jobs import JobKeys, Kind, checked_delay, id_of, job_name
+from etcd_aio.recipes.work_queue.shift import WorkerContext
 from etcd_aio.recipes.work_queue.worker import Worker
 from etcd_aio.types import KeyLike, ValueLike, shown_key
 
@@ -205,19 +206,19 @@ class WorkQueue:
         """
         if on_lost not in ("cancel", "signal"):
             raise InvalidRequestError(f"on_lost must be 'cancel' or 'signal'; got {on_lost!r}")
+        concurrency = whole_number(concurrency, "concurrency", minimum=1)
         name = f"{socket.gethostname()}/{os.getpid()}" if owner is None else owner
-        return Worker(
-            self._store,
-            self._writer,
-            self._keys,
-            ttl=self._ttl,
+        context = WorkerContext(
+            store=self._store,
+            writer=self._writer,
+            keys=self._keys,
+            source=self._store.leases.pool.source(self._ttl),
+            timeout=self._timeout,
             max_tries=self._max_tries,
-            concurrency=whole_number(concurrency, "concurrency", minimum=1),
             margin=checked_margin(margin, self._ttl),
             cancels=on_lost == "cancel",
-            owner=to_bytes(name, "owner"),
-            timeout=self._timeout,
         )
+        return Worker(context, concurrency=concurrency, owner=to_bytes(name, "owner"))
 
     async def size(self, *, timeout: Timeout = UNSET) -> int:
         """Count the jobs that are queued or running.

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from etcd_aio.balancer import Candidate, ConnectivityState, Endpoint, PolicyName, parse_endpoints
+from etcd_aio.balancer import Candidate, Endpoint, PolicyName, parse_endpoints
 from etcd_aio.errors import (
     AttemptFailure,
     ClientClosedError,
@@ -16,6 +16,7 @@ from etcd_aio.errors import (
     UnknownEndpointError,
     WrongLoopError,
 )
+from etcd_aio.types import ConnectivityState
 from tests.support.balancers import BalancerWorld
 from tests.support.calls import no_leader
 from tests.support.fake_engine import Accept, Hang, Refuse

@@ -2,7 +2,8 @@ from itertools import product
 
 import pytest
 
-from etcd_aio.balancer.connectivity import TRANSITIONS, ConnectivityState, check_transition
+from etcd_aio.balancer.connectivity import TRANSITIONS, check_transition
+from etcd_aio.types import ConnectivityState
 
 ALLOWED = {
     ("IDLE", "CONNECTING"),

@@ -11,7 +11,7 @@ from itertools import pairwise
 import pytest
 
 from etcd_aio import codec, pb
-from etcd_aio.balancer import ConnectivityState, Health, SubConnection, health_monitor
+from etcd_aio.balancer import SubConnection, health_monitor
 from etcd_aio.balancer.probe import probe
 from etcd_aio.errors import (
     AttemptFailure,
@@ -22,6 +22,7 @@ from etcd_aio.errors import (
     StatusCode,
 )
 from etcd_aio.methods import RANGE
+from etcd_aio.types import ConnectivityState, Health
 from tests.support.balancers import BalancerWorld
 from tests.support.fake_engine import Accept, Hang, Refuse
 from tests.support.virtual_time import tasks, timers, turns

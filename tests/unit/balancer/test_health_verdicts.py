@@ -8,7 +8,6 @@ from hypothesis import strategies as st
 
 from etcd_aio.balancer.health_verdicts import (
     Finding,
-    Health,
     ServiceHealth,
     has_served,
     percentile_99,
@@ -23,6 +22,7 @@ from etcd_aio.errors import (
     NotSupportedForLearnerError,
     StatusCode,
 )
+from etcd_aio.types import Health
 
 NOW = 100.0
 LIMIT = 0.25

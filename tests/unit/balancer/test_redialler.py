@@ -8,10 +8,11 @@ from contextlib import asynccontextmanager
 import pytest
 
 from etcd_aio import codec, pb
-from etcd_aio.balancer import ConnectivityState, Health, PolicyName
+from etcd_aio.balancer import PolicyName
 from etcd_aio.balancer.redial_schedule import PATIENCE
 from etcd_aio.errors import AttemptFailure, Delivery, LocalReason, NoLeaderError, StatusCode
 from etcd_aio.methods import RANGE, STATUS
+from etcd_aio.types import ConnectivityState, Health
 from tests.support.balancers import BalancerWorld
 from tests.support.calls import learner, no_leader
 from tests.support.fake_engine import Accept, Answer, FakeConnection, Hang, Refuse

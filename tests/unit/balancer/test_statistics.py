@@ -1,7 +1,7 @@
 """The record of an endpoint that is not used says so, and keeps why."""
 
-from etcd_aio.balancer import ConnectivityState, Health
 from etcd_aio.balancer.statistics import unused
+from etcd_aio.types import ConnectivityState, Health
 
 
 def test_an_endpoint_without_a_connection() -> None:

@@ -5,10 +5,9 @@ import re
 
 import pytest
 
-from etcd_aio.balancer.connectivity import ConnectivityState
 from etcd_aio.balancer.dialler import DIAL_BACKOFF, STABLE_AFTER, Dialling
 from etcd_aio.balancer.endpoint import parse_endpoint
-from etcd_aio.balancer.health_verdicts import Health, ServiceHealth
+from etcd_aio.balancer.health_verdicts import ServiceHealth
 from etcd_aio.balancer.sub_connection import SubConnection
 from etcd_aio.errors import (
     AttemptFailure,
@@ -21,6 +20,7 @@ from etcd_aio.errors import (
     StatusCode,
 )
 from etcd_aio.transport import Connection
+from etcd_aio.types import ConnectivityState, Health
 from tests.support.fake_engine import Accept, FakeEngine, FakeMember, Hang, Refuse
 from tests.support.virtual_time import tasks, turns
 

@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 
 from etcd_aio import codec, pb
-from etcd_aio.balancer import Health
 from etcd_aio.base.call_options import RetryMode
 from etcd_aio.error_handler import RetryPolicy, RetryThrottling
 from etcd_aio.error_handler.credentials import Password, StaticToken
@@ -45,6 +44,7 @@ from etcd_aio.errors import (
 )
 from etcd_aio.errors.server_error_table import ROWS, Row
 from etcd_aio.methods import AUTHENTICATE, PUT, RANGE, STATUS
+from etcd_aio.types import Health
 from tests.support.calls import (
     CLUSTER,
     Calls,

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, cast
 import pytest
 
 from etcd_aio import codec, pb
-from etcd_aio.balancer import Health
 from etcd_aio.codec.watch_replies import WatchReplyDecoder
 from etcd_aio.error_handler import Credentials
 from etcd_aio.error_handler.credentials import Password, StaticToken, TokenSource
@@ -34,6 +33,7 @@ from etcd_aio.errors import (
     TokenUnavailableError,
 )
 from etcd_aio.methods import BIDIRECTIONAL, Method
+from etcd_aio.types import Health
 from tests.support.calls import CLUSTER, Calls, answered, no_leader, reply, unknown, unprocessed, unsent
 from tests.support.conversations import Recorder
 from tests.support.fake_engine import FakeStream, Refuse

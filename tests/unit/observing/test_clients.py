@@ -5,9 +5,9 @@ import weakref
 
 import pytest
 
-from etcd_aio import Client, ClientClosedError
+from etcd_aio import ClientClosedError
 from etcd_aio.fake import FakeEtcd
-from etcd_aio.observing import Observer
+from etcd_aio.observing import ObservedClient, Observer
 from tests.support.observer import Remembers
 
 pytestmark = pytest.mark.anyio
@@ -37,10 +37,10 @@ async def test_a_client_that_was_never_used_is_not_told() -> None:
 
 async def test_an_observer_that_raises_keeps_no_client_from_its_start_and_its_close() -> None:
     class Broken(Observer):
-        def client_started(self, client: Client) -> None:
+        def client_started(self, client: ObservedClient) -> None:
             raise ValueError(client)
 
-        def client_closed(self, client: Client) -> None:
+        def client_closed(self, client: ObservedClient) -> None:
             raise ValueError(client)
 
     async with FakeEtcd() as fake, fake.client(observers=[Broken()]) as client:
@@ -50,7 +50,7 @@ async def test_an_observer_that_raises_keeps_no_client_from_its_start_and_its_cl
 
 async def test_observers_keep_no_client_alive() -> None:
     class Weak(Observer):
-        def client_started(self, client: Client) -> None:
+        def client_started(self, client: ObservedClient) -> None:
             self.client = weakref.ref(client)
 
     seen = Weak()
