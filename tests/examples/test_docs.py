@@ -111,6 +111,7 @@ def test_there_are_pages_and_blocks_to_run() -> None:
     assert sum(len(python_blocks(read(page))) for page in RUNNABLE) >= 120
     assert [page.stem for page in ALL if any(block.file is not None for block in python_blocks(read(page)))] == [
         "http-and-grpc-clients",  # run by tests/contrib/test_discovery_page.py
+        "live-configuration",  # run by tests/contrib/test_web_page.py
         "telemetry",  # run by tests/contrib/test_otel_page.py
         "testing",  # run by test_testing_page.py
         "web-frameworks",  # run by tests/contrib/test_web_page.py
