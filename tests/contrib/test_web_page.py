@@ -1,4 +1,4 @@
-"""The page about web frameworks: its programs run, and answer and print what they should."""
+"""The pages about web frameworks and live configuration: their programs run, and answer and print what they should."""
 
 import subprocess
 import sys
@@ -14,7 +14,10 @@ from tests.examples.blocks import blocks, python_blocks, read
 from tests.examples.paths import PAGES, ROOT
 
 PAGE = read(PAGES / "how-to" / "web-frameworks.md")
-PROGRAMS = {block.file: block.code for block in python_blocks(PAGE)}
+SETTINGS = read(PAGES / "how-to" / "live-configuration.md")
+PROGRAMS = {
+    block.file: block.code for page in (PAGE, SETTINGS) for block in python_blocks(page) if block.file is not None
+}
 FRAMEWORKS = {
     "fastapi": "app.py",
     "litestar": "litestar_app.py",
@@ -47,5 +50,6 @@ def test_the_settings_are_those_on_the_page(served: Served, tmp_path: Path) -> N
         [sys.executable, program], cwd=ROOT, env={"PYTHONPATH": str(ROOT)}, capture_output=True, text=True
     )
     assert run.returncode == 0, run.stderr
-    (printed,) = [block.code for block in blocks(PAGE) if block.language == "text"]
+    shown = blocks(SETTINGS.partition("It prints:")[2])
+    printed = next(block.code for block in shown if block.language == "text")
     assert run.stdout == printed

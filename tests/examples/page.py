@@ -3,7 +3,7 @@
 The blocks share their names and one event loop, and `await` works everywhere. A block that calls `asyncio.run` has its
 own loop. If the page shows the output of a block, the block must print exactly that; `...` stands for any text. The
 arguments are the page, and then pairs of a text of the page and its replacement. Blocks that are files are left to
-`test_testing_page.py`.
+the tests of their pages.
 """
 
 import ast

@@ -111,6 +111,7 @@ def test_there_are_pages_and_blocks_to_run() -> None:
     assert sum(len(python_blocks(read(page))) for page in RUNNABLE) >= 120
     assert [page.stem for page in ALL if any(block.file is not None for block in python_blocks(read(page)))] == [
         "http-and-grpc-clients",  # run by tests/contrib/test_discovery_page.py
+        "live-configuration",  # run by tests/contrib/test_web_page.py
         "telemetry",  # run by tests/contrib/test_otel_page.py
         "testing",  # run by test_testing_page.py
         "web-frameworks",  # run by tests/contrib/test_web_page.py
@@ -208,9 +209,25 @@ def test_the_page_about_logging_has_every_logger() -> None:
     assert loggers == set(re.findall(r"^\| `(etcd_aio\.\w+)` \|", read(PAGES / "how-to" / "logging.md"), re.MULTILINE))
 
 
-def test_the_home_page_has_every_guide() -> None:
-    linked = set(re.findall(r"\((how-to/[\w-]+\.md)\)", read(PAGES / "index.md")))
-    assert {f"how-to/{guide.name}" for guide in (PAGES / "how-to").glob("*.md")} == linked
+def test_the_menu_has_every_page_once() -> None:
+    listed = re.findall(r"^ +- (?:\w+: )?([\w/-]+\.md)$", read(ROOT / "docs" / "mkdocs.yml"), re.MULTILINE)
+    pages = [page.relative_to(PAGES).as_posix() for page in PAGES.rglob("*.md")]
+    assert sorted(listed) == sorted([*pages, "compatibility.md", "changelog.md"])  # these two are elsewhere
+
+
+def links_of(page: Path) -> Iterator[tuple[Path, str]]:
+    """The files of the project that a page links, each with its anchor."""
+    for target, anchor in re.findall(r"\]\(([\w./-]*)(?:#([^)\s]+))?\)", _BLOCK.sub("", read(page))):
+        yield (page.parent / target if target else page), anchor
+
+
+@pytest.mark.parametrize("page", [README, ROOT / "CONTRIBUTING.md"], ids=name)
+def test_the_links_outside_of_the_site_lead_to_files_and_headings(page: Path) -> None:
+    """Those inside are checked where the site is built."""
+    for path, anchor in links_of(page):
+        assert path.exists(), path
+        headings = re.findall(r"^#+ (.+)$", read(path), re.MULTILINE) if anchor else []
+        assert not anchor or anchor in {re.sub(r"[^\w-]", "", head.lower().replace(" ", "-")) for head in headings}
 
 
 def test_every_example_is_in_the_list_of_examples() -> None:

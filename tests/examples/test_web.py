@@ -17,7 +17,7 @@ async def test_a_final_error_ends_the_registration_and_is_logged(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     names: dict[str, Any] = {"Client": Client}
-    for block in python_blocks(read(PAGES / "how-to" / "web.md")):
+    for block in python_blocks(read(PAGES / "how-to" / "web-frameworks.md")):
         if "async def register" in block.code:
             exec(block.code.partition("@asynccontextmanager")[0], names)
     register = names["register"]
