@@ -38,7 +38,7 @@ class Store(StoreCalls):
 
     @when_constructed
     def __repr__(self) -> str:
-        return f"<{type(self).__name__} of {self.backend!r}>"
+        return repr(self.backend)
 
     # Locks and elections.
 

@@ -73,12 +73,12 @@ def put(
     ignore_value: bool = False,
     ignore_lease: bool = False,
 ) -> PutOp:
-    """Put a value under a key. See `KV.put` for the arguments and errors."""
+    """Put a value under a key. See `Store.put` for the arguments and errors."""
     return checked_put(key, value, lease, prev_kv, ignore_value, ignore_lease)
 
 
 def get(key: KeyLike, *, revision: int = 0, serializable: bool = False, keys_only: bool = False) -> GetOp:
-    """Get one key. See `KV.get` for the arguments and errors."""
+    """Get one key. See `Store.get` for the arguments and errors."""
     made: Any = _MutableGetOp()
     made.key = encode_key(key)
     made.revision = whole_number(revision, "revision")
@@ -107,7 +107,7 @@ def range(  # noqa: A001 - etcd's own word
     min_create_revision: int = 0,
     max_create_revision: int = 0,
 ) -> RangeOp:
-    """Get the keys of a range. See `KV.range` for the arguments and errors."""
+    """Get the keys of a range. See `Store.range` for the arguments and errors."""
     made: Any = _MutableRangeOp()
     made.keys = KeyRange.of(key, range_end=range_end, prefix=prefix, from_key=from_key, all_keys=all_keys)
     made.limit = limit
@@ -135,7 +135,7 @@ def delete(
     all_keys: bool = False,
     prev_kv: bool = False,
 ) -> DeleteOp:
-    """Delete the keys of a range. See `KV.delete` for the arguments and errors."""
+    """Delete the keys of a range. See `Store.delete` for the arguments and errors."""
     keys = KeyRange.of(key, range_end=range_end, prefix=prefix, from_key=from_key, all_keys=all_keys)
     if keys.is_all_keys and not all_keys:
         # A computed prefix that happens to be empty must not empty the store.

@@ -45,7 +45,7 @@ _NO_HEADER: Final = Header()
 
 
 class KVOperation(Operation[T_co]):
-    """An operation that `KV.do` can send.
+    """An operation that `Store.do` can send.
 
     Attributes:
         method: the RPC that carries it.
@@ -340,10 +340,10 @@ def checked_put(
     ignore_value: bool,
     ignore_lease: bool,
 ) -> PutOp:
-    """Make a put of the arguments of `KV.put`.
+    """Make a put of the arguments of `Store.put`.
 
     Raises:
-        InvalidRequestError, TypeError: as `KV.put` does before it sends anything.
+        InvalidRequestError, TypeError: as `Store.put` does before it sends anything.
     """
     put: Any = _MutablePutOp()
     put.key = encode_key(key)

@@ -62,7 +62,7 @@ class OrderedView:
         self._behind: Counter[int] = Counter()
 
     def __repr__(self) -> str:
-        return f"<OrderedView from revision {self.revision} of {self._backend!r}>"
+        return f"<Ordered from revision {self.revision} of {self._backend!r}>"
 
     def see(self, revision: int) -> None:
         """The store has reached a revision."""

@@ -42,7 +42,7 @@ class PrefixView:
         self.leases = backend.leases.through(self._translation.lease)
 
     def __repr__(self) -> str:
-        return f"<PrefixView {shown_keys(self._translation.name)} of {self._backend!r}>"
+        return f"<Namespace {shown_keys(self._translation.name)} of {self._backend!r}>"
 
     async def do(self, operation: Operation[_R], *, timeout: Timeout = UNSET, retry: RetryMode | None = None) -> _R:
         """Send one operation with the keys beneath.

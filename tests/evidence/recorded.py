@@ -1,15 +1,10 @@
 """Recorded: a store that records what goes through it: on top of a client, a namespace or an ordered store."""
 
-from collections.abc import Iterable
 from typing import Any, TypeVar
 
-from etcd_aio import EtcdError, KeyLike, Leases, OnCompaction, Operation, Scan, Watcher, op
+from etcd_aio import EtcdError, Operation, Store, op
 from etcd_aio.base.call_options import UNSET, RetryMode, Timeout
-from etcd_aio.kv import DEFAULT_PAGE_SIZE
-from etcd_aio.shortcuts import ClientLike, StoreCalls
-from etcd_aio.types import OnCompactionLike, WatchFilterLike
-from etcd_aio.views.ordered import Ordered
-from etcd_aio.watch import DEFAULT_MAX_PENDING
+from etcd_aio.store import Ordered
 from tests.evidence import model
 from tests.evidence.operations import answer_of, found_by, mark_of, request_of
 from tests.evidence.recorder import Mark, Recorder
@@ -17,19 +12,22 @@ from tests.evidence.recorder import Mark, Recorder
 R = TypeVar("R")
 
 
-class Recorded(StoreCalls):
-    """A store that records its operations. A read of one member's own state is held against the revision that it names.
+class Recording:
+    """The backend of a store that records its operations.
 
     Args:
-        store: the client, or a store that wraps it.
+        store: whose operations they are.
         recorder: records.
         prefix: that the store puts before the keys.
     """
 
-    def __init__(self, store: ClientLike, recorder: Recorder, prefix: str = "") -> None:
-        super().__init__(store)
-        self.recorder = recorder
-        self.prefix = prefix
+    def __init__(self, store: Store, recorder: Recorder, prefix: str) -> None:
+        self._store = store
+        self._backend = backend = store.backend
+        self._recorder = recorder
+        self._prefix = prefix
+        self.shared, self.key_space, self.leases = backend.shared, backend.key_space, backend.leases
+        self.chunks, self.watch = backend.chunks, backend.watch  # they are not recorded
 
     async def do(self, operation: Operation[R], *, timeout: Timeout = UNSET, retry: RetryMode | None = None) -> R:
         """Send one operation, and record it."""
@@ -39,18 +37,17 @@ class Recorded(StoreCalls):
         if isinstance(sent, op.RangeOp) and sent.serializable:
             result: Any = await self._snapshot(sent, timeout, retry)
         else:
-            result = await self.record(sent, timeout, retry)
+            result = await self._record(sent, timeout, retry)
         if isinstance(operation, op.GetOp):
             result = result.kvs[0] if result.kvs else None
         return result  # type: ignore[no-any-return] # the result of this operation
 
-    async def record(self, operation: Any, timeout: Timeout, retry: RetryMode | None) -> Any:
-        """Send an operation to the store, and record it."""
+    async def _record(self, operation: Any, timeout: Timeout, retry: RetryMode | None) -> Any:
         name = mark_of(operation)
-        found = await self.recorder.call(
-            request_of(operation, self.prefix),
-            self._store.do(operation, timeout=timeout, retry=retry),
-            lambda result: answer_of(operation, result, self.prefix),
+        found = await self._recorder.call(
+            request_of(operation, self._prefix),
+            self._backend.do(operation, timeout=timeout, retry=retry),
+            lambda result: answer_of(operation, result, self._prefix),
             None if name is None else Mark(name),
         )
         if isinstance(found, EtcdError):
@@ -59,12 +56,28 @@ class Recorded(StoreCalls):
 
     async def _snapshot(self, read: op.RangeOp, timeout: Timeout, retry: RetryMode | None) -> Any:
         floor = self._store.revision if isinstance(self._store, Ordered) else 0
-        result: Any = await self._store.do(read, timeout=timeout, retry=retry)
-        keys = request_of(read, self.prefix)["Range"]
+        result: Any = await self._backend.do(read, timeout=timeout, retry=retry)
+        keys = request_of(read, self._prefix)["Range"]
         kind = "ordered read" if isinstance(self._store, Ordered) else "serializable read"
-        shown = found_by(read, result, self.prefix)
-        self.recorder.snapshot(kind, _without_revision(keys), shown, result.header.revision, floor)
+        shown = found_by(read, result, self._prefix)
+        self._recorder.snapshot(kind, _without_revision(keys), shown, result.header.revision, floor)
         return result
+
+
+class Recorded(Store):
+    """A store that records its operations. A read of one member's own state is held against the revision that it names.
+
+    Args:
+        store: the client, or a store that stands on it.
+        recorder: records.
+        prefix: that the store puts before the keys.
+    """
+
+    def __init__(self, store: Store, recorder: Recorder, prefix: str = "") -> None:
+        super().__init__(Recording(store, recorder, prefix))
+        self._store = store
+        self.recorder = recorder
+        self.prefix = prefix
 
     async def listed(self, start: str, end: str, *, revision: int = 0, page_size: int = 3) -> int:
         """Scan an interval, and record it as one read at one revision. Returns that."""
@@ -112,81 +125,6 @@ class Recorded(StoreCalls):
         found = await self.recorder.call(model.revoke(lease), revoking, output, mark)
         if isinstance(found, EtcdError):
             raise found
-
-    # The rest of a store.
-
-    def scan(
-        self,
-        key: KeyLike | None = None,
-        *,
-        range_end: KeyLike | None = None,
-        prefix: KeyLike | None = None,
-        from_key: KeyLike | None = None,
-        all_keys: bool = False,
-        revision: int = 0,
-        keys_only: bool = False,
-        serializable: bool = False,
-        page_size: int = DEFAULT_PAGE_SIZE,
-        timeout: Timeout = UNSET,
-        retry: RetryMode | None = None,
-    ) -> Scan:
-        """Iterate over a range; it is not recorded."""
-        return self._store.scan(
-            key,
-            range_end=range_end,
-            prefix=prefix,
-            from_key=from_key,
-            all_keys=all_keys,
-            revision=revision,
-            keys_only=keys_only,
-            serializable=serializable,
-            page_size=page_size,
-            timeout=timeout,
-            retry=retry,
-        )
-
-    def watch(
-        self,
-        key: KeyLike | None = None,
-        *,
-        range_end: KeyLike | None = None,
-        prefix: KeyLike | None = None,
-        from_key: KeyLike | None = None,
-        all_keys: bool = False,
-        start_revision: int = 0,
-        prev_kv: bool = False,
-        progress_notify: bool = False,
-        filters: Iterable[WatchFilterLike] = (),
-        fragment: bool | None = None,
-        on_compaction: OnCompactionLike = OnCompaction.RAISE,
-        max_pending: int = DEFAULT_MAX_PENDING,
-        max_outage: float | None = None,
-        stream: str = "",
-        timeout: Timeout = UNSET,
-    ) -> Watcher:
-        """Follow the changes of keys; it is not recorded."""
-        return self._store.watch(
-            key,
-            range_end=range_end,
-            prefix=prefix,
-            from_key=from_key,
-            all_keys=all_keys,
-            start_revision=start_revision,
-            prev_kv=prev_kv,
-            progress_notify=progress_notify,
-            filters=filters,
-            fragment=fragment,
-            on_compaction=on_compaction,
-            max_pending=max_pending,
-            max_outage=max_outage,
-            stream=stream,
-            timeout=timeout,
-        )
-
-    @property
-    def leases(self) -> Leases:
-        """The single lease calls; see `Client.leases`."""
-        return self._store.leases
 
 
 def _without_revision(keys: model.Json) -> model.Json:

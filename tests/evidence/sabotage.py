@@ -5,13 +5,13 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from etcd_aio import EtcdError, Header, PutResult, op
+from etcd_aio.backend import ClientBackend
 from etcd_aio.base.call_options import UNSET
 from etcd_aio.error_handler import call_with_retries
 from etcd_aio.errors import with_history
-from etcd_aio.kv import KV
 from etcd_aio.once import writes
 from etcd_aio.once.guarded import write_through
-from etcd_aio.views.ordered import Ordered
+from etcd_aio.views import OrderedView
 from etcd_aio.watch import service
 from etcd_aio.watch.compaction_resync import difference
 from etcd_aio.watch.resuming_stream import WatchStream
@@ -57,13 +57,13 @@ def not_applied_said_wrongly() -> None:
 
 
 def _around_do(change: Callable[[Any, Any], tuple[Any, Any]]) -> None:
-    do = KV.do
+    do = ClientBackend.do
 
     async def changed(self: Any, operation: Any, *, timeout: Any = UNSET, retry: Any = None) -> Any:
         operation, retry = change(operation, retry)
         return await do(self, operation, timeout=timeout, retry=retry)
 
-    swap(KV, "do", changed)
+    swap(ClientBackend, "do", changed)
 
 
 def txn_repeated() -> None:
@@ -84,7 +84,7 @@ def reads_by_any_member() -> None:
 
 
 def lost_put_acknowledged() -> None:
-    do = KV.do
+    do = ClientBackend.do
     newest = [0]
 
     async def hopeful(self: Any, operation: Any, *, timeout: Any = UNSET, retry: Any = None) -> Any:
@@ -98,7 +98,7 @@ def lost_put_acknowledged() -> None:
             newest[0] = max(newest[0], result.header.revision)
         return result
 
-    swap(KV, "do", hopeful)
+    swap(ClientBackend, "do", hopeful)
 
 
 def revision_split() -> None:
@@ -157,7 +157,7 @@ def ordered_read_goes_back() -> None:
         self._see(header.revision)
         return True
 
-    swap(Ordered, "_is_current", current)
+    swap(OrderedView, "_is_current", current)
 
 
 def resync_forgets_deletes() -> None:

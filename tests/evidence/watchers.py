@@ -6,9 +6,8 @@ from dataclasses import dataclass, field
 from random import Random
 from typing import Any, Final
 
-from etcd_aio import EtcdError, KeyValue, WatchBatch, Watcher
+from etcd_aio import EtcdError, KeyValue, Store, WatchBatch, Watcher
 from etcd_aio.errors import CompactedError
-from etcd_aio.shortcuts import ClientLike
 from etcd_aio.types.keys import prefix_end
 from etcd_aio.watch import DEFAULT_MAX_PENDING
 from tests.evidence import model
@@ -61,7 +60,7 @@ class Follower:
         lasting: whether it has one watch from the first revision to the last, unless a compaction ends it.
     """
 
-    store: ClientLike
+    store: Store
     stem: str
     hidden: str
     shared: Shared

@@ -18,7 +18,6 @@ from etcd_aio.errors import (
     PermissionDeniedError,
 )
 from etcd_aio.testing import EtcdServer
-from etcd_aio.views import Namespace
 from tests.support.recipes import etcdctl
 from tests.support.until import PATIENCE, until, until_keys
 from tests.support.versions import need
@@ -380,7 +379,6 @@ async def interrupted(source: Any) -> AsyncIterator[Any]:
 def test_a_namespace_shows_itself() -> None:
     client = Client()
     space = client.namespace("app/")
-    assert isinstance(space, Namespace)
-    assert space.prefix == b"app/"
-    assert space.namespace(b"\xff").prefix == b"app/\xff"
+    assert space.key_space.prefix == b"app/"
+    assert space.namespace(b"\xff").key_space.prefix == b"app/\xff"
     assert repr(space).startswith("<Namespace 'app/' of <Client")

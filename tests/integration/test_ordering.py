@@ -13,7 +13,7 @@ from etcd_aio.testing import EtcdCluster, EtcdServer
 from tests.support.until import PATIENCE
 
 if TYPE_CHECKING:
-    from etcd_aio.views import Ordered
+    from etcd_aio.store import Ordered
 
 pytestmark = [pytest.mark.anyio, pytest.mark.cluster]
 

@@ -122,8 +122,8 @@ from etcd_aio.recipes import (
     WorkQueue,
 )
 from etcd_aio.services import Endpoints, Registration, ServiceEndpoint, naming
+from etcd_aio.store import Ordered
 from etcd_aio.transport import create_engine
-from etcd_aio.views import Namespace, Ordered
 
 R = TypeVar("R")
 
@@ -191,9 +191,9 @@ async def recipes(client: Client) -> None:
 
 async def namespaces(client: Client) -> None:
     space = client.namespace("app/")
-    assert_type(space, Namespace)
-    assert_type(space.namespace(b"\xff"), Namespace)
-    assert_type(space.prefix, bytes)
+    assert_type(space, Store)
+    assert_type(space.namespace(b"\xff"), Store)
+    assert_type(space.key_space.prefix, bytes)
     store: Store = space
     writer: Writer = space
     assert_type((store.leases, writer.txn()), tuple[Leases, Txn])

@@ -43,7 +43,7 @@ async def test_a_namespace_of_a_namespace_is_one_of_both_prefixes() -> None:
     async with FakeEtcd() as fake, fake.client() as client:
         store = client.namespace("a/").namespace("b/")
         assert store.key_space.prefix == b"a/b/"
-        assert repr(store).startswith("<Store of <PrefixView 'a/b/' of <Client")
+        assert repr(store).startswith("<Namespace 'a/b/' of <Client")
         await store.put("k", "v")
         assert fake.keys() == {b"a/b/k": b"v"}
 
