@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from etcd_aio.services import Endpoints, JSONValue, OnConflict, Registration
     from etcd_aio.views import OrderedStatistics, OrderedView
 
-T = TypeVar("T")
+_T = TypeVar("_T")
 
 
 class Store(StoreCalls):
@@ -278,12 +278,12 @@ class Store(StoreCalls):
         prefix: KeyLike | None = None,
         from_key: KeyLike | None = None,
         all_keys: bool = False,
-        decode: Callable[[bytes], T],
+        decode: Callable[[bytes], _T],
         on_error: Callable[[bytes, Exception], None] | None = None,
         keep_current: float | None = None,
         fallback: bool = True,
         max_outage: float = 10.0,
-    ) -> "Cache[T]": ...
+    ) -> "Cache[_T]": ...
 
     def cache(
         self,
@@ -475,14 +475,14 @@ class Store(StoreCalls):
 
     async def stm(
         self,
-        function: "Callable[[Transaction], Awaitable[T]]",
+        function: "Callable[[Transaction], Awaitable[_T]]",
         *,
         isolation: "Isolation" = "serializable_snapshot",
         prefetch: Iterable[KeyLike] = (),
         max_attempts: int = 100,
         writer: Writer | None = None,
         timeout: Timeout = UNSET,
-    ) -> "StmResult[T]":
+    ) -> "StmResult[_T]":
         """Run an async function as a transaction: what it reads and writes takes effect at once, or not at all.
 
             async def transfer(tx: Transaction) -> int:

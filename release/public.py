@@ -17,6 +17,8 @@ PUBLIC: Final = {
     "etcd_aio.views": "counters of ordered reads",
     "etcd_aio.backend": "what a store stands on",
     "etcd_aio.calls": "what recipes stand on",
+    "etcd_aio.base": "tools for recipes",
+    "etcd_aio.arguments": "checks of arguments",
     "etcd_aio.services": "registration and discovery of services",
     "etcd_aio.mirror": "mirrors",
     "etcd_aio.services.naming": "etcd's own format of service entries",
@@ -57,6 +59,12 @@ INTERNAL: Final = frozenset(
     | _of("etcd_aio.recipes", "Turnstile run_stm")
     | _of("etcd_aio.recipes.Job", "lose claim_deleted is_ending")
     | _of("etcd_aio.services", "JSONValue KeptEntry")
+    | _of("etcd_aio.base", "ATTEMPT_SECONDS Log REMEMBERED Unwinding check_loop in_thread key_space_of log_for now")
+    | _of("etcd_aio.base", "repeat_unanswered resolve start_timer_at wake when_constructed")
+    | _of("etcd_aio.backend", "ClientBackend")
+    | _of("etcd_aio.calls", "KeyCalls WatchCalls")
+    | _of("etcd_aio.views", "OrderedView PrefixView")
+    | _of("etcd_aio.arguments", "MIN_INT64 is_encodable parse_word split_host_port")
     | _of("etcd_aio.contrib.discovery.grpc", "State")
     | _of("etcd_aio.contrib.discovery.httpx", "logger")
     | _of("etcd_aio.contrib.sanic", "AnySanic")

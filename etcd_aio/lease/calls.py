@@ -36,27 +36,6 @@ class Leases:
         self._invoker = invoker
         self._keeper = keeper
 
-    @property
-    def has_pool(self) -> bool:
-        return self._keeper.pool is not None
-
-    @property
-    def pool(self):  # TEMPORARY
-        if self._keeper.pool is None:
-            from etcd_aio.concurrency.lease_pool import LeasePool
-            from etcd_aio.lease.lease import Lease
-
-            leases = self
-
-            class S:
-                name = self._invoker.client
-
-                def lease(self, ttl, **o):
-                    return Lease(leases, leases._keeper, ttl, **o)
-
-            self._keeper.pool = LeasePool(S())
-        return self._keeper.pool
-
     def through(self, show: "Callable[[LeaseTimeToLiveResult], LeaseTimeToLiveResult]") -> "Leases":
         """The same calls, with the keys of a lease as a store that wraps another one shows them."""
         return ViewedLeases(self, show)

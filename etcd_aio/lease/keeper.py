@@ -79,7 +79,6 @@ class LeaseKeeper:
         draw_id: Callable[[], int] | None = None,
         suspended: Callable[[], float] = suspended_seconds,
     ) -> None:
-        self.pool = None  # TEMPORARY
         self._invoker = invoker
         self._draw_id = _draw_id if draw_id is None else draw_id
         self.clock = LeaseClock(invoker.clock, suspended)
@@ -282,7 +281,6 @@ class _HeldLease:
     """Passes the renewals and the loss of a lease to its holder."""
 
     def __init__(self, keeper: LeaseKeeper, lease_id: int, on_renewed: OnRenewed, on_loss: OnLoss) -> None:
-        self.pool = None  # TEMPORARY
         self._keeper = keeper
         self._id = lease_id
         self._on_renewed = on_renewed
