@@ -364,7 +364,7 @@ class Client(KV, WatchCalls, Shortcuts, AsyncBlock):
         Raises:
             InvalidRequestError: an argument is invalid. Nothing was sent.
         """
-        return Lease(self._leases, self._keeper, ttl, id=id, adopt=adopt, on_lost=on_lost, timeout=timeout)
+        return Lease(self._leases.kept(ttl, id=id, adopt=adopt, timeout=timeout), on_lost)
 
     # The cluster.
 

@@ -7,11 +7,11 @@ from collections.abc import Coroutine
 from math import inf
 from typing import Final, Protocol, TypeVar
 
-from etcd_aio import Lease
 from etcd_aio.base.aio import resolve, start_background_task
 from etcd_aio.base.logs import log_for
 from etcd_aio.concurrency.loans import BACKOFF, OnDoubt, OnLoss
 from etcd_aio.errors import ClientClosedError, EtcdError, LeaseLostError, LeaseNotFoundError
+from etcd_aio.lease import KeptLease
 from etcd_aio.store import Store
 
 T = TypeVar("T")
@@ -80,7 +80,7 @@ class PooledLease:
     def __init__(self, pool: Lender, store: Store, wanted_ttl: int, adopted: int | None = None) -> None:
         self._pool = pool
         self._log = log_for(logger, store)
-        self._lease: Lease | None = None
+        self._lease: KeptLease | None = None
         self.id = 0  # until it is granted
         self._granted: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._callback: OnLoss | None = None
@@ -93,15 +93,15 @@ class PooledLease:
         self.holder: asyncio.Task[object] | None = None  # the task that borrowed it
         self._is_adopted = adopted is not None
         # Raises for a wrong TTL, or a wrong id.
-        lease = store.lease(wanted_ttl, id=adopted, adopt=self._is_adopted, on_lost="signal")
-        lease._on_gone = self._on_gone
-        lease._on_doubt = self._on_doubt
+        lease = store.leases.kept(
+            wanted_ttl, id=adopted, adopt=self._is_adopted, on_end=self._on_end, on_doubt=self._on_doubt
+        )
         granting = start_background_task(self._grant(lease), name="etcd_aio lease of a lock")
         self._granting: asyncio.Task[None] | None = granting
 
-    async def _grant(self, lease: Lease) -> None:
+    async def _grant(self, lease: KeptLease) -> None:
         try:
-            await lease.__aenter__()  # it is never left: its loss and its end are told by a call, and cost no task
+            await lease.begin()
         except EtcdError as error:
             if not self._granted.done():
                 self._granted.set_exception(error)
@@ -113,7 +113,7 @@ class PooledLease:
             self._granted.cancel()
             self._granting = None  # the task needs memory for as long as it is known
 
-    def _on_gone(self, error: LeaseLostError | None) -> None:
+    def _on_end(self, error: LeaseLostError | None) -> None:
         self._pool.drop_idle(self)
         if error is not None:
             self.tell(error)

@@ -70,7 +70,8 @@ class Session(NotAwaitable):
         self._store = store
         self._pool = pool
         self._ttl = ttl
-        self._lease = store.lease(ttl, on_lost=on_lost)
+        kept = store.leases.kept(ttl, on_end=self._on_end, on_doubt=self._on_doubt)
+        self._lease = Lease(kept, on_lost)
         self._is_entered = False
         self._is_orphan = False
         self._queues: dict[bytes, deque[asyncio.Future[None]]] = {}  # of names in use: who waits for them
@@ -85,8 +86,6 @@ class Session(NotAwaitable):
         self._closing: LeaseLostError | None = None  # why it is about to be over: the client is being closed
         self.over = asyncio.Event()
         self._timer: asyncio.TimerHandle | None = None  # of an orphan
-        self._lease._on_gone = self._on_gone
-        self._lease._on_doubt = self._on_doubt
 
     @when_constructed
     def __repr__(self) -> str:
@@ -104,7 +103,7 @@ class Session(NotAwaitable):
         self._tell(LeaseLostError("the block of its session has ended"))
         await self._lease.__aexit__(exc_type, exc, traceback)
 
-    def _on_gone(self, error: LeaseLostError | None) -> None:
+    def _on_end(self, error: LeaseLostError | None) -> None:
         self._tell(error or LeaseLostError("the lease of its session was revoked by this process"))
 
     def _on_doubt(self) -> None:

@@ -11,7 +11,6 @@ import pytest
 from etcd_aio.concurrency import lease_pool
 from etcd_aio.concurrency.lease_pool import LeasePool
 from etcd_aio.errors import ClientClosedError, EtcdError, LeaseLostError, NoSpaceError, UnavailableError
-from etcd_aio.lease import Lease, OnLost
 from tests.support.leases import FakeLeases
 from tests.support.virtual_time import VirtualTimeLoop, tasks, timers, turns
 
@@ -28,9 +27,7 @@ class FakeStore:
 
     def __init__(self) -> None:
         self.members = FakeLeases()
-
-    def lease(self, ttl: int, *, id: int | None = None, adopt: bool = False, on_lost: OnLost = "cancel") -> Lease:
-        return Lease(self.members.group, self.members.keeper, ttl, id=id, adopt=adopt, on_lost=on_lost)
+        self.leases = self.members.group
 
 
 @pytest.fixture
