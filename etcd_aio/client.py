@@ -44,8 +44,6 @@ from etcd_aio.watch import WatchCalls, WatchService
 if TYPE_CHECKING:
     from weakref import WeakSet
 
-    from etcd_aio.concurrency import LeasePool
-
 _PING_KEY: Final = "health"  # the key of etcdctl's health check; it need not exist
 
 
@@ -466,10 +464,11 @@ class Client(KV, WatchCalls, Shortcuts, AsyncBlock):
             ClientUsageError: the client belongs to another loop or process.
         """
         try:
-            has_more_to_end = self._pool or self._blocks or self._keeper.endings
+            pool = self._leases.used_pool
+            has_more_to_end = pool or self._blocks or self._keeper.endings
             if has_more_to_end and self._lifetime.is_used and not self._lifetime.is_closed:
                 self._lifetime.enter()
-                await self._close_layers(self._keeper.endings)
+                await self._close_layers(pool, self._keeper.endings)
         finally:
             if self._lifetime.close():
                 if self._lifetime.is_used and self._observers.client_closed is not None:
@@ -584,9 +583,6 @@ class _WholeStore(KV, WatchCalls, Shortcuts):
     @when_constructed
     def __repr__(self) -> str:
         return repr(self._client)
-
-    def _lease_pool(self) -> "LeasePool":
-        return self._client._lease_pool()
 
     def _blocks_to_close(self) -> "WeakSet[Block]":
         return self._client._blocks_to_close()

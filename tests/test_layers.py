@@ -28,7 +28,7 @@ MAY_USE: dict[str, frozenset[str]] = {
             *{"shortcuts", "views"},
         }
     ),
-    "recipes": frozenset({"cache", "concurrency", "services", "shortcuts", "store", "watch"}),
+    "recipes": frozenset({"cache", "concurrency", "lease", "services", "shortcuts", "store", "watch"}),
     "services": frozenset({"cache", "shortcuts", "store", "watch"}),
     "mirror": frozenset({"store", "watch"}),
     "views": frozenset({"kv", "shortcuts", "store", "watch"}),

@@ -21,7 +21,6 @@ from etcd_aio.base.reprs import when_constructed
 from etcd_aio.concurrency.fenced import FencedWriter
 from etcd_aio.concurrency.held import Held, OnLost, Subject, check_timeout, checked_margin
 from etcd_aio.concurrency.line import Line
-from etcd_aio.concurrency.loans import LeaseSource
 from etcd_aio.concurrency.place import LineKeys, lock_keys
 from etcd_aio.errors import (
     ClientUsageError,
@@ -31,6 +30,7 @@ from etcd_aio.errors import (
     LockTimeoutError,
     NotHeldError,
 )
+from etcd_aio.lease import LeaseSource
 from etcd_aio.store import Store
 from etcd_aio.types import KeyLike, ValueLike, shown_key
 
@@ -128,7 +128,7 @@ class Lock(NotAwaitable):
         return self._line_keys(name)
 
     def _new_line(self) -> Line[LockLostError]:
-        return Line(self._store, self._source, self._keys, self._key_value(), self._subject)
+        return Line(self._store, self._source, self._ttl, self._keys, self._key_value(), self._subject)
 
     def _key_value(self) -> bytes:
         if self._value is not None:

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from etcd_aio.error_handler import Invoker
+    from etcd_aio.lease.pool import LeasePool
 
 
 class Leases:
@@ -33,6 +34,25 @@ class Leases:
     def __init__(self, invoker: "Invoker", keeper: LeaseKeeper) -> None:
         self._invoker = invoker
         self._keeper = keeper
+        self._pool: LeasePool | None = None
+
+    @property
+    def pool(self) -> "LeasePool":
+        """The leases that the client lends for one acquisition each, as to locks; made at its first use. For recipes.
+
+        A lease that is given back clean is lent again, so an acquisition mostly needs no grant. Closing the client
+        tells the borrowers, while it still works.
+        """
+        if self._pool is None:
+            from etcd_aio.lease.pool import LeasePool
+
+            self._pool = LeasePool(self._keeper, self._invoker.client)
+        return self._pool
+
+    @property
+    def used_pool(self) -> "LeasePool | None":
+        """The pool if it was used, for closing the client."""
+        return self._pool
 
     def through(self, show: "Callable[[LeaseTimeToLiveResult], LeaseTimeToLiveResult]") -> "Leases":
         """The same calls, with the keys of a lease as a store that wraps another one shows them."""
@@ -156,6 +176,16 @@ class ViewedLeases(Leases):
         super().__init__(leases._invoker, leases._keeper)
         self._leases = leases
         self._show = show
+
+    @property
+    def pool(self) -> "LeasePool":
+        """The leases that the client lends; see `Leases.pool`."""
+        return self._leases.pool
+
+    @property
+    def used_pool(self) -> "LeasePool | None":
+        """The pool if it was used."""
+        return self._leases.used_pool
 
     async def time_to_live(
         self, lease: LeaseLike, keys: bool = False, *, timeout: Timeout = UNSET, retry: RetryMode | None = None

@@ -11,7 +11,6 @@ from etcd_aio.watch import DEFAULT_MAX_PENDING, Watcher
 if TYPE_CHECKING:
     from weakref import WeakSet
 
-    from etcd_aio.concurrency import LeasePool
     from etcd_aio.error_handler import Invoker
     from etcd_aio.recipes import Turnstile
 
@@ -28,10 +27,6 @@ class ClientLike(Store, Protocol):
     """What the shortcuts need of the client that has them, or of the store that wraps one."""
 
     _invoker: "Invoker"
-
-    def _lease_pool(self) -> "LeasePool":
-        """The leases of locks and elections; made by the first of them."""
-        ...
 
     def _blocks_to_close(self) -> "WeakSet[Block]":
         """The blocks that closing the client ends."""

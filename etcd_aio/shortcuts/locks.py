@@ -55,7 +55,7 @@ class LockShortcuts:
 
         return Lock(
             self,
-            self._lease_pool().source(ttl),
+            self.leases.pool,
             name,
             ttl=ttl,
             timeout=timeout,
@@ -80,8 +80,7 @@ class LockShortcuts:
         """
         from etcd_aio.concurrency import RWLock
 
-        source = self._lease_pool().source(ttl)
-        return RWLock(self, source, name, ttl=ttl, value=value, margin=margin, on_lost=on_lost)
+        return RWLock(self, self.leases.pool, name, ttl=ttl, value=value, margin=margin, on_lost=on_lost)
 
     def semaphore(
         self: ClientLike,
@@ -112,7 +111,7 @@ class LockShortcuts:
 
         return Semaphore(
             self,
-            self._lease_pool().source(ttl),
+            self.leases.pool,
             name,
             limit=limit,
             permits=permits,
@@ -153,7 +152,7 @@ class LockShortcuts:
         """
         from etcd_aio.concurrency import Election
 
-        return Election(self, self._lease_pool().source(ttl), name, ttl=ttl, margin=margin, on_lost=on_lost)
+        return Election(self, self.leases.pool, name, ttl=ttl, margin=margin, on_lost=on_lost)
 
     def session(self: ClientLike, *, ttl: int = 60, on_lost: OnLost = "cancel") -> "Session":
         """One lease for several locks, and for keys of your own: `async with client.session() as session:`.
@@ -170,7 +169,7 @@ class LockShortcuts:
         """
         from etcd_aio.concurrency import Session
 
-        return Session(self, self._lease_pool(), ttl=ttl, on_lost=on_lost)
+        return Session(self, self.leases.pool, ttl=ttl, on_lost=on_lost)
 
     async def wait_deleted(self: ClientLike, key: KeyLike, revision: int = 0, *, timeout: float | None = None) -> None:
         """Wait until a key is deleted. It moves from member to member with the watches, and outlasts compactions.

@@ -1,8 +1,8 @@
-"""All shortcuts of a client, and what they share: the leases of locks, and the blocks that end with the client."""
+"""All shortcuts of a client, and what they share: the blocks that end with the client."""
 
 import asyncio
 from collections.abc import Set as AbstractSet
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, Final
 from weakref import WeakSet
 
 from etcd_aio.base.aio import start_background_task
@@ -10,10 +10,9 @@ from etcd_aio.shortcuts.locks import LockShortcuts
 from etcd_aio.shortcuts.recipes import RecipeShortcuts
 from etcd_aio.shortcuts.services import ServiceShortcuts
 from etcd_aio.shortcuts.stores import StoreShortcuts
-from etcd_aio.store import Store
 
 if TYPE_CHECKING:
-    from etcd_aio.concurrency import LeasePool
+    from etcd_aio.lease import LeasePool
     from etcd_aio.recipes import Turnstile
     from etcd_aio.shortcuts.client_like import Block
 
@@ -21,27 +20,12 @@ _CLOSE_SECONDS: Final = 0.5
 """Seconds that exactly-once blocks, caches and revocations get to end when the client is closed: as locks."""
 
 
-class _PoolOwner(Store, Protocol):
-    """A client, which has the leases."""
-
-    _pool: "LeasePool | None"
-
-
 class Shortcuts(LockShortcuts, StoreShortcuts, ServiceShortcuts, RecipeShortcuts):
     """The shortcuts of a client."""
 
-    _pool: "LeasePool | None" = None
     _blocks: "WeakSet[Block] | None" = None
     _lines: "Turnstile | None" = None
     _closings: "list[asyncio.Task[None]] | None" = None
-
-    def _lease_pool(self: _PoolOwner) -> "LeasePool":
-        """The leases of locks and elections; made by the first of them."""
-        if self._pool is None:
-            from etcd_aio.concurrency import LeasePool
-
-            self._pool = LeasePool(self)
-        return self._pool
 
     def _blocks_to_close(self) -> "WeakSet[Block]":
         """The blocks that closing the client ends."""
@@ -57,10 +41,11 @@ class Shortcuts(LockShortcuts, StoreShortcuts, ServiceShortcuts, RecipeShortcuts
             self._lines = Turnstile()
         return self._lines
 
-    async def _close_layers(self, endings: AbstractSet[asyncio.Task[None]]) -> None:
+    async def _close_layers(self, pool: "LeasePool | None", endings: AbstractSet[asyncio.Task[None]]) -> None:
         """End what the layers above have under way, while the client still works; within half a second.
 
         Args:
+            pool: the leases that are lent, if any was.
             endings: tasks that are ending something already; those that come while this waits, too.
         """
         from anyio import CancelScope  # where there is something to end
@@ -71,8 +56,8 @@ class Shortcuts(LockShortcuts, StoreShortcuts, ServiceShortcuts, RecipeShortcuts
             self._closings = [start_background_task(block.aclose(), name="etcd_aio close") for block in blocks]
         try:
             with CancelScope(shield=True):  # a scope of anyio waits for this; a cancellation by asyncio ends the wait
-                if self._pool is not None:
-                    await self._pool.aclose()
+                if pool is not None:
+                    await pool.aclose()
                 for tasks in (self._closings, endings):  # the former may add to the latter
                     while waiting := [task for task in tasks if not task.done()]:
                         left = ends - asyncio.get_running_loop().time()

@@ -13,8 +13,6 @@ from etcd_aio.types import EndpointVersions
 if TYPE_CHECKING:
     from weakref import WeakSet
 
-    from etcd_aio.concurrency import LeasePool
-
 
 class StoreCalls(KVCalls, Shortcuts):
     """The calls and the shortcuts of a store that wraps another one. `do`, `scan`, `watch` and `leases` are its own.
@@ -38,9 +36,6 @@ class StoreCalls(KVCalls, Shortcuts):
     def key_space(self) -> KeySpace | None:
         """Whose keys these are; see `Client.key_space`."""
         return key_space_of(self._store)
-
-    def _lease_pool(self) -> "LeasePool":
-        return self._store._lease_pool()
 
     def _blocks_to_close(self) -> "WeakSet[Block]":
         return self._store._blocks_to_close()

@@ -12,7 +12,7 @@ import random
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from types import TracebackType
-from typing import ClassVar, Final, Protocol, Self, TypeVar
+from typing import ClassVar, Final, Self, TypeVar
 
 from anyio import CancelScope
 
@@ -21,13 +21,9 @@ from etcd_aio.arguments import encode_key, whole_number
 from etcd_aio.base.not_awaitable import NotAwaitable
 from etcd_aio.base.reprs import when_constructed
 from etcd_aio.concurrency import (
-    BACKOFF,
     CANCELLED_SECONDS,
     Held,
     Interruption,
-    LeasePool,
-    LeaseSource,
-    Loan,
     OnLost,
     Subject,
     check_timeout,
@@ -45,6 +41,7 @@ from etcd_aio.errors import (
     StoreRolledBackError,
     TooManyParticipantsError,
 )
+from etcd_aio.lease import BACKOFF, Loan
 from etcd_aio.recipes.barrier.meeting import Await, Open, Participant, Step, entering, leaving
 from etcd_aio.types import KeyLike, shown_key
 
@@ -55,12 +52,6 @@ _MOST_CONDITIONS: Final = 120  # other participants that `ready` depends on; etc
 _MOST_DIGITS: Final = 19  # of a revision
 _CHECK_SECONDS: Final = 10.0  # between looks at the own key, while `ready` is waited for
 _LEAVE_SECONDS: Final = 2.0  # that deleting the key waits for an answer: twice etcd's default election timeout
-
-
-class _HasLeases(Store, Protocol):
-    """A client: it has the leases of locks."""
-
-    def _lease_pool(self) -> LeasePool: ...
 
 
 class DoubleBarrier(NotAwaitable):
@@ -92,7 +83,7 @@ class DoubleBarrier(NotAwaitable):
 
     def __init__(
         self,
-        client: _HasLeases,
+        client: Store,
         name: KeyLike,
         *,
         count: int,
@@ -112,7 +103,7 @@ class DoubleBarrier(NotAwaitable):
         self._timeout = timeout
         self._margin = checked_margin(margin, whole_number(ttl, "ttl", minimum=1))
         self._cancels = on_lost == "cancel"
-        self._source: LeaseSource = client._lease_pool().source(ttl)
+        self._ttl = ttl
         what = f"double barrier {shown_key(encoded)[1:]}"
         self._subject = Subject(what, LockLostError, BarrierTimeoutError, reached="complete")
         self._visit: _Visit | None = None
@@ -125,7 +116,7 @@ class DoubleBarrier(NotAwaitable):
     async def __aenter__(self) -> Self:
         if self._visit is not None:
             raise ClientUsageError("this double barrier is in use: make an object for each task")
-        self._visit = visit = _Visit(self._store, self._source, self._waiters, self._ready, self._count, self._subject)
+        self._visit = visit = _Visit(self._store, self._ttl, self._waiters, self._ready, self._count, self._subject)
         try:
             await visit.enter(self._timeout)
         except BaseException:  # a cancellation too
@@ -164,14 +155,15 @@ class _Visit:
     def __init__(
         self,
         store: Store,
-        source: LeaseSource,
+        ttl: int,
         waiters: bytes,
         ready: bytes,
         count: int,
         subject: Subject[LockLostError],
     ) -> None:
         self._store = store
-        self._source = source
+        self._pool = store.leases.pool
+        self._ttl = ttl
         self._waiters = waiters
         self._ready = ready
         self._count = count
@@ -216,7 +208,7 @@ class _Visit:
         """Borrow a lease, and create the own key."""
         while True:
             try:
-                self._loan = loan = await self._source.borrow(self._waiters)
+                self._loan = loan = await self._pool.borrow(self._ttl)
             except LeaseLostError as error:
                 raise self._lost(error.message, error) from error
             loan.on_loss(lambda error: interruption.interrupt(self._lost(error.message, error)))
@@ -325,7 +317,7 @@ class _Visit:
         self._loan = None
         loan.on_loss(None)
         if self._is_dirty:
-            self._source.run(loan.discard(), f"end of {self._subject.what}")
+            self._pool.run(loan.discard(), f"end of {self._subject.what}")
         else:
             loan.give_back()
 
@@ -382,7 +374,7 @@ class _Visit:
         if loan is None:
             return
         loan.on_loss(None)
-        work = self._source.run(self._clear(loan), f"end of {self._subject.what}")
+        work = self._pool.run(self._clear(loan), f"end of {self._subject.what}")
         seconds = CANCELLED_SECONDS if is_cancelled else _LEAVE_SECONDS
         with CancelScope(shield=True):
             await asyncio.wait([work], timeout=seconds)
@@ -392,7 +384,7 @@ class _Visit:
         loan, self._loan = self._loan, None
         if loan is not None:
             loan.on_loss(None)
-            self._source.run(loan.discard(), f"end of {self._subject.what}")
+            self._pool.run(loan.discard(), f"end of {self._subject.what}")
 
     async def _clear(self, loan: Loan) -> None:
         if not self._is_dirty and not loan.is_lost:

@@ -15,14 +15,14 @@ import random
 import time
 from collections.abc import Callable
 from datetime import datetime, timedelta
-from typing import Final, NoReturn, Protocol, get_args
+from typing import Final, NoReturn, get_args
 
 from etcd_aio import EtcdError, KeyLike, Store
 from etcd_aio.arguments import encode_key, finite_seconds, flag, to_bytes, whole_number
 from etcd_aio.base.backoff import Backoff
 from etcd_aio.base.logs import log_for
 from etcd_aio.base.reprs import when_constructed
-from etcd_aio.concurrency import LeasePool, Lock
+from etcd_aio.concurrency import Lock
 from etcd_aio.errors import InvalidRequestError, LeaseNotFoundError, LockLostError, NoSpaceError
 from etcd_aio.recipes.schedule.runs import ClaimingRun, Run, Setting, Work, WorkError
 from etcd_aio.recipes.schedule.ticks import CatchUp, Computed, NextTick, Times, interval, tick_of
@@ -39,12 +39,6 @@ _BACKOFF: Final = Backoff(initial=0.5, multiplier=2.0, maximum=10.0, jitter=0.2)
 
 _PASSING: Final = (NoSpaceError, LeaseNotFoundError)
 """Errors that pass when an operator makes room, and with the lease of the next record; others would come again."""
-
-
-class _HasLeases(Store, Protocol):
-    """A client: it has the leases of locks."""
-
-    def _lease_pool(self) -> LeasePool: ...
 
 
 class Schedule:
@@ -83,7 +77,7 @@ class Schedule:
 
     def __init__(
         self,
-        client: _HasLeases,
+        client: Store,
         name: KeyLike,
         *,
         every: float | timedelta | None = None,
@@ -106,7 +100,7 @@ class Schedule:
             raise InvalidRequestError(f"name must not end with a slash, which is added: got {shown_key(encoded)}")
         what = to_bytes(value, "value")
         ttl = whole_number(ttl, "ttl", minimum=1)
-        source = client._lease_pool().source(ttl)
+        source = client.leases.pool
 
         def new_lock() -> Lock:
             return Lock(client, source, encoded + b"/claim", ttl=ttl, value=what)

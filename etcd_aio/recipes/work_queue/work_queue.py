@@ -10,7 +10,7 @@ import time
 from dataclasses import dataclass
 from typing import Final
 
-from etcd_aio import Key, KeyValue, OutcomeUnknownError, ResultLostError, TxnResult, Writer, op
+from etcd_aio import Key, KeyValue, OutcomeUnknownError, ResultLostError, Store, TxnResult, Writer, op
 from etcd_aio.arguments import encode_key, to_bytes, whole_number
 from etcd_aio.base.call_options import UNSET, Timeout
 from etcd_aio.base.deadline import NEVER, deadline_after, time_left
@@ -21,7 +21,7 @@ from etcd_aio.recipes.queue.numbers import next_number
 from etcd_aio.recipes.queue.priority_queue import DEFAULT_PRIORITY
 from etcd_aio.recipes.queue.queue import DEFAULT_TIMEOUT, put_in_doubt
 from etcd_aio.recipes.work_queue.jobs import JobKeys, Kind, checked_delay, id_of, job_name
-from etcd_aio.recipes.work_queue.worker import HasLeases, Worker
+from etcd_aio.recipes.work_queue.worker import Worker
 from etcd_aio.store import writer_for
 from etcd_aio.types import KeyLike, ValueLike, shown_key
 
@@ -83,7 +83,7 @@ class WorkQueue:
 
     def __init__(
         self,
-        client: HasLeases,
+        client: Store,
         name: KeyLike,
         *,
         ttl: int = DEFAULT_TTL,

@@ -16,14 +16,14 @@ import time
 from collections import deque
 from collections.abc import AsyncIterator, Sequence
 from types import TracebackType
-from typing import ClassVar, Final, Protocol, Self
+from typing import ClassVar, Final, Self
 
 from etcd_aio import Key, KeyValue, PutResult, Store, TxnResult, Watcher, Writer, op
 from etcd_aio.base.aio import check_loop, start_background_task, start_timer, wake
 from etcd_aio.base.logs import log_for
 from etcd_aio.base.not_awaitable import NotAwaitable
 from etcd_aio.base.reprs import when_constructed
-from etcd_aio.concurrency import BACKOFF, LeasePool, LeaseSource
+from etcd_aio.concurrency import BACKOFF
 from etcd_aio.errors import (
     ClientUsageError,
     CompactedError,
@@ -47,12 +47,6 @@ _KEPT_SECONDS: Final = 1.0  # that a job is kept for a consumer that was cancell
 _LEAVE_SECONDS: Final = 2.0  # that leaving waits for the end of the lease: twice etcd's default election timeout
 
 
-class HasLeases(Store, Protocol):
-    """A client: it has the leases of locks."""
-
-    def _lease_pool(self) -> LeasePool: ...
-
-
 class Worker(NotAwaitable, AsyncIterator[Job]):
     """A worker: `async with queue.worker(concurrency=8) as worker:`, and `async for job in worker:`.
 
@@ -67,7 +61,7 @@ class Worker(NotAwaitable, AsyncIterator[Job]):
 
     def __init__(
         self,
-        client: HasLeases,
+        client: Store,
         writer: Writer,
         keys: JobKeys,
         *,
@@ -86,7 +80,8 @@ class Worker(NotAwaitable, AsyncIterator[Job]):
         self.margin = margin
         self.cancels = cancels
         self.timeout = timeout
-        self.source: LeaseSource = client._lease_pool().source(ttl)
+        self.source = client.leases.pool
+        self._ttl = ttl
         self._concurrency = concurrency
         self._owner = owner
         self._what = f"work queue {shown_key(keys.prefix[:-1])[1:]}"
@@ -141,7 +136,7 @@ class Worker(NotAwaitable, AsyncIterator[Job]):
     async def _begin(self) -> WorkerShift:
         """Borrow a lease, and create the worker's own key, which proves that the lease was never lost."""
         while True:
-            loan = await self.source.borrow(self.keys.of(Kind.CLAIM))
+            loan = await self.source.borrow(self._ttl)
             key = self.keys.worker_key(loan.id)
             shift = WorkerShift(self, loan, key)
             put, look = op.put(key, self._owner, lease=loan.id), op.get(key)

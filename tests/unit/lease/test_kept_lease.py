@@ -17,6 +17,7 @@ from etcd_aio.errors import (
     LeaseTTLTooLargeError,
     NoSpaceError,
 )
+from etcd_aio.lease import KeptLease
 from tests.support.leases import FakeLeases
 from tests.support.virtual_time import VirtualTimeLoop, tasks, timers, turns
 
@@ -35,7 +36,7 @@ class Holder:
         self.members = members
         self.ends: list[tuple[LeaseLostError | None, list[str]]] = []
         self.doubts = 0
-        self.lease = members.group.kept(10, on_end=self.on_end, on_doubt=self.on_doubt, **options)
+        self.lease = KeptLease(members.keeper, 10, on_end=self.on_end, on_doubt=self.on_doubt, **options)
 
     def on_end(self, error: LeaseLostError | None) -> None:
         self.ends.append((error, list(self.members.calls)))
