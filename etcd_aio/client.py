@@ -446,7 +446,8 @@ class Client(Store, AsyncBlock):
             ClientUsageError: the client belongs to another loop or process.
         """
         try:
-            has_more_to_end = self.leases.has_pool or self.backend.shared.blocks or self._keeper.endings
+            pool = self.leases.used_pool
+            has_more_to_end = pool or self.backend.shared.blocks or self._keeper.endings
             if has_more_to_end and self._lifetime.is_used and not self._lifetime.is_closed:
                 self._lifetime.enter()
                 await self._end_blocks()
@@ -461,15 +462,15 @@ class Client(Store, AsyncBlock):
         """End what stands on this client, while it still works; within half a second."""
         from anyio import CancelScope  # where there is something to end
 
-        loop = asyncio.get_running_loop()
+        loop, pool = asyncio.get_running_loop(), self.leases.used_pool
         ends = loop.time() + _CLOSE_SECONDS
         if self._closings is None:  # a second close waits for those of the first
             blocks = tuple(self.backend.shared.blocks)
             self._closings = [start_background_task(block.aclose(), name="etcd_aio close") for block in blocks]
         try:
             with CancelScope(shield=True):  # a scope of anyio waits for this; a cancellation by asyncio ends the wait
-                if self.leases.has_pool:
-                    await self.leases.pool.aclose()
+                if pool is not None:
+                    await pool.aclose()
                 for tasks in (self._closings, self._keeper.endings):  # the former may add to the latter
                     while waiting := [task for task in tasks if not task.done()]:
                         left = ends - loop.time()

@@ -81,7 +81,7 @@ class Store(StoreCalls):
 
         return Lock(
             self,
-            self.leases.pool.source(ttl),
+            self.leases.pool,
             name,
             ttl=ttl,
             timeout=timeout,
@@ -106,7 +106,7 @@ class Store(StoreCalls):
         """
         from etcd_aio.concurrency import RWLock
 
-        source = self.leases.pool.source(ttl)
+        source = self.leases.pool
         return RWLock(self, source, name, ttl=ttl, value=value, margin=margin, on_lost=on_lost)
 
     def semaphore(
@@ -138,7 +138,7 @@ class Store(StoreCalls):
 
         return Semaphore(
             self,
-            self.leases.pool.source(ttl),
+            self.leases.pool,
             name,
             limit=limit,
             permits=permits,
@@ -179,7 +179,7 @@ class Store(StoreCalls):
         """
         from etcd_aio.concurrency import Election
 
-        return Election(self, self.leases.pool.source(ttl), name, ttl=ttl, margin=margin, on_lost=on_lost)
+        return Election(self, self.leases.pool, name, ttl=ttl, margin=margin, on_lost=on_lost)
 
     def session(self, *, ttl: int = 60, on_lost: OnLost = "cancel") -> "Session":
         """One lease for several locks, and for keys of your own: `async with client.session() as session:`.

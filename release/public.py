@@ -52,9 +52,10 @@ def _of(owner: str, names: str) -> set[str]:
 
 INTERNAL: Final = frozenset(
     _of("etcd_aio.errors", "AttemptFailure LocalReason RetryHint printable sanitize server_error with_history")
-    | _of("etcd_aio.concurrency", "BACKOFF CANCELLED_SECONDS Held Interruption LeasePool LeaseSource Loan Subject")
+    | _of("etcd_aio.concurrency", "BACKOFF CANCELLED_SECONDS Held Interruption Loan Subject")
+    | _of("etcd_aio.Leases", "used_pool")
     | _of("etcd_aio.concurrency", "check_timeout checked_margin")
-    | _of("etcd_aio.concurrency.Session", "borrow try_borrow adopting run end delete close is_lent over")
+    | _of("etcd_aio.concurrency.Session", "borrow try_borrow adopt run end delete close is_lent over")
     | _of("etcd_aio.observing", "ObservedCall ObserverGroup with_defaults")
     | _of("etcd_aio.recipes", "Turnstile run_stm")
     | _of("etcd_aio.recipes.Job", "lose claim_deleted is_ending")

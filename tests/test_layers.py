@@ -31,13 +31,13 @@ MAY_USE: dict[str, frozenset[str]] = {
     "store": frozenset(
         {"cache", "calls", "concurrency", "kv", "lease", "once", "recipes", "services", "views", "watch"}
     ),
-    "recipes": frozenset({"cache", "calls", "concurrency", "services", "watch"}),
+    "recipes": frozenset({"cache", "calls", "concurrency", "lease", "services", "watch"}),
     "services": frozenset({"cache", "calls", "watch"}),
     "mirror": frozenset({"calls", "watch"}),
     "views": frozenset({"backend", "kv", "watch"}),
     "cache": frozenset({"calls"}),
-    "concurrency": frozenset({"calls"}),
-    "once": frozenset({"calls"}),
+    "concurrency": frozenset({"calls", "lease"}),
+    "once": frozenset({"calls", "lease"}),
     "calls": frozenset({"backend", "kv", "lease", "watch"}),
     "backend": frozenset({"error_handler", "kv", "lease", "watch"}),
     "config": frozenset({"balancer", "discovery", "error_handler", "transport"}),

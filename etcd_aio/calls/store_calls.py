@@ -74,8 +74,7 @@ class StoreCalls(KeyCalls, WatchCalls):
         Raises:
             InvalidRequestError: an argument is invalid. Nothing was sent.
         """
-        leases = self.backend.leases
-        return Lease(leases, leases._keeper, ttl, id=id, adopt=adopt, on_lost=on_lost, timeout=timeout)
+        return Lease(self.backend.leases.kept(ttl, id=id, adopt=adopt, timeout=timeout), on_lost)
 
     async def versions(self, timeout: Timeout = UNSET) -> tuple[EndpointVersions, ...]:
         """The release of etcd at each endpoint, and the version that the cluster has agreed on.

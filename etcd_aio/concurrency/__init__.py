@@ -1,6 +1,6 @@
 """Locks and elections: what several processes agree on by keys with leases. Imported at first use.
 
-`place.py` is the pure state machine of a contender, `line.py` carries it out, `lease_pool.py` lends the leases, and
+`place.py` is the pure state machine of a contender, `line.py` carries it out with a lease of `client.leases.pool`, and
 `held.py` cancels the block that holds when that is lost. Other recipes that hold something by a key with a lease use
 the parts too.
 """
@@ -17,11 +17,7 @@ from etcd_aio.concurrency.held import checked_margin as checked_margin
 from etcd_aio.concurrency.interruption import Interruption as Interruption
 from etcd_aio.concurrency.leaders import Leader as Leader
 from etcd_aio.concurrency.leadership import Leadership as Leadership
-from etcd_aio.concurrency.lease_pool import LeasePool as LeasePool
 from etcd_aio.concurrency.line import CANCELLED_SECONDS as CANCELLED_SECONDS
-from etcd_aio.concurrency.loans import BACKOFF as BACKOFF
-from etcd_aio.concurrency.loans import LeaseSource as LeaseSource
-from etcd_aio.concurrency.loans import Loan as Loan
 from etcd_aio.concurrency.lock import Contender as Contender
 from etcd_aio.concurrency.lock import Lock as Lock
 from etcd_aio.concurrency.rwlock import ReadLock as ReadLock
@@ -30,6 +26,8 @@ from etcd_aio.concurrency.rwlock import WriteLock as WriteLock
 from etcd_aio.concurrency.semaphore import Semaphore as Semaphore
 from etcd_aio.concurrency.session import Session as Session
 from etcd_aio.exports import public_names
+from etcd_aio.lease import BACKOFF as BACKOFF
+from etcd_aio.lease import Loan as Loan
 
 if not TYPE_CHECKING:  # type checkers take the imports above
     __all__ = public_names(globals())

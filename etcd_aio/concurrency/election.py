@@ -25,7 +25,6 @@ from etcd_aio.concurrency.held import OnLost, Subject, check_timeout, checked_ma
 from etcd_aio.concurrency.leaders import Candidates, Leader
 from etcd_aio.concurrency.leadership import Candidacy, Leadership
 from etcd_aio.concurrency.line import Line
-from etcd_aio.concurrency.loans import LeaseSource
 from etcd_aio.concurrency.place import lock_keys
 from etcd_aio.errors import (
     ClientUsageError,
@@ -34,6 +33,7 @@ from etcd_aio.errors import (
     InvalidRequestError,
     LeadershipLostError,
 )
+from etcd_aio.lease import LeaseSource
 from etcd_aio.types import KeyLike, LeaseLike, ValueLike, shown_key
 
 if TYPE_CHECKING:
@@ -75,6 +75,7 @@ class Election:
         self._source = source
         self._name = encode_key(name, "name")
         self._keys = lock_keys(self._name)
+        self._ttl = ttl
         self._margin = checked_margin(margin, ttl)
         self._cancels = on_lost == "cancel"
         self._subject = Subject(
@@ -121,17 +122,16 @@ class Election:
 
     def _leadership(self, value: ValueLike, timeout: float | None, *, cancels: bool) -> Leadership:
         check_timeout(timeout)
-        return self._made(value, self._source, cancels, lambda line: line.stand(timeout))
+        return self._made(value, cancels, lambda line: line.stand(timeout))
 
     def _made(
         self,
         value: ValueLike,
-        source: LeaseSource,
         cancels: bool,
         stand: Callable[[Line[LeadershipLostError]], Awaitable[None]],
     ) -> Leadership:
         def new_line(encoded: bytes) -> Line[LeadershipLostError]:
-            return Line(self._store, source, self._keys, encoded, self._subject)
+            return Line(self._store, self._source, self._ttl, self._keys, encoded, self._subject)
 
         return Leadership(Candidacy(self._store, new_line, self._margin, cancels, stand, self._subject), value)
 
@@ -151,8 +151,7 @@ class Election:
         """
         id_ = lease_id(lease)
         revision = whole_number(fencing_token, "fencing_token", minimum=1)
-        source = self._source.adopting(id_)
-        return self._made("", source, self._cancels, lambda line: line.resume(id_, revision))
+        return self._made("", self._cancels, lambda line: line.resume(id_, revision))
 
     async def run(
         self,

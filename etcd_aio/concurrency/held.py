@@ -23,8 +23,8 @@ from etcd_aio.base.aio import Latch, TaskCanceller, start_background_task
 from etcd_aio.base.backoff import Backoff
 from etcd_aio.base.deadline import deadline_after
 from etcd_aio.calls import StoreCalls
-from etcd_aio.concurrency.loans import BACKOFF, Loan
 from etcd_aio.errors import EtcdError, InvalidRequestError, LeaseExpiredError, LeaseLostError, PermissionDeniedError
+from etcd_aio.lease import BACKOFF, Loan
 
 if TYPE_CHECKING:
     from etcd_aio import Watcher

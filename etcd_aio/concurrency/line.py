@@ -28,7 +28,6 @@ from etcd_aio.base.logs import log_for
 from etcd_aio.calls import StoreCalls
 from etcd_aio.concurrency.held import Held, Subject, later_event
 from etcd_aio.concurrency.interruption import Interruption
-from etcd_aio.concurrency.loans import BACKOFF, LeaseSource, Loan
 from etcd_aio.concurrency.place import ENTRY_LIMIT, LineKeys, Listed, Place, State, Step
 from etcd_aio.errors import (
     CompactedError,
@@ -38,6 +37,7 @@ from etcd_aio.errors import (
     NotHeldError,
     StoreRolledBackError,
 )
+from etcd_aio.lease import BACKOFF, LeaseSource, Loan
 
 E = TypeVar("E", bound=EtcdError)
 
@@ -72,7 +72,8 @@ class Line(Generic[E]):
 
     Args:
         store: carries out the calls.
-        source: lends the lease.
+        source: lends the leases.
+        ttl: of a lease, in seconds.
         keys: where the keys of the line are.
         value: the value of the own key.
         subject: what is waited for.
@@ -85,10 +86,11 @@ class Line(Generic[E]):
     """
 
     def __init__(
-        self, store: StoreCalls, source: LeaseSource, keys: LineKeys, value: bytes, subject: Subject[E]
+        self, store: StoreCalls, source: LeaseSource, ttl: int, keys: LineKeys, value: bytes, subject: Subject[E]
     ) -> None:
         self._store = store
         self._source = source
+        self._ttl = ttl
         self._keys = keys
         self.value = value
         self._subject = subject
@@ -129,7 +131,7 @@ class Line(Generic[E]):
         """Take the place of an earlier process with the same lease, whose key is there and holds.
 
         Args:
-            lease: the id of the lease, which the source lends.
+            lease: the id of the lease.
             revision: the `create_revision` of that key.
 
         Raises:
@@ -144,7 +146,7 @@ class Line(Generic[E]):
         interruption = Interruption(None, self._late)
         try:
             try:
-                self._loan = loan = await self._source.borrow(self._keys.own)
+                self._loan = loan = await self._source.adopt(lease)
             except LeaseNotFoundError as error:
                 raise self.lost("its lease is gone", error) from error
             self.place = place = Place(self._keys, loan.id)
@@ -158,7 +160,7 @@ class Line(Generic[E]):
             interruption.check()
         except BaseException as raised:  # a cancellation too: the lease and the key go on by themselves
             interruption.stop()
-            self._let_go()
+            self._abandon()
             interruption.leave_with(raised)
             raise
         interruption.stop()
@@ -203,13 +205,13 @@ class Line(Generic[E]):
             limit *= 2
 
     async def _enter(
-        self, interruption: Interruption, borrow: Callable[[bytes], Coroutine[object, object, Loan | None]]
+        self, interruption: Interruption, borrow: Callable[[int, bytes], Coroutine[object, object, Loan | None]]
     ) -> bool:
         """Borrow a lease and create the own key. Returns False if none is lent."""
         self._is_dirty, self._trouble = False, None
         while True:
             try:
-                self._loan = loan = await borrow(self._keys.own)
+                self._loan = loan = await borrow(self._ttl, self._keys.own)
             except LeaseLostError as error:
                 raise self.lost(error.message, error) from error
             if loan is None:
@@ -336,7 +338,7 @@ class Line(Generic[E]):
             is_cancelled: the caller is cancelled and waits for at most half a second, but even in a cancelled scope.
         """
         if self._loan is not None and self._loan.is_orphan:
-            self._let_go()
+            self._abandon()
         loan, self._loan = self._loan, None
         if loan is None:
             return
@@ -363,7 +365,7 @@ class Line(Generic[E]):
     def leave_lost(self) -> None:
         """Leave the line in the background: what was held is lost."""
         if self._loan is not None and self._loan.is_orphan:
-            self._let_go()
+            self._abandon()
         loan, self._loan = self._loan, None
         if loan is not None:
             loan.on_loss(None)
@@ -371,12 +373,12 @@ class Line(Generic[E]):
             self._source.run(loan.discard(), f"end of {self._subject.what}")
             self.place.move(Step.LEFT)
 
-    def _let_go(self) -> None:
+    def _abandon(self) -> None:
         """Leave the lease and the key as they are: another process has made them, or will take them over."""
         loan, self._loan = self._loan, None
         if loan is not None:
             loan.on_loss(None)
-            loan.let_go()
+            loan.abandon()
 
     async def _in_background(self, loan: Loan, place: Place, *, is_dirty: bool) -> None:
         work = self._source.run(self._clear(loan, place, is_dirty), f"release of {self._subject.what}")

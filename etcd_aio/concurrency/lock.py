@@ -22,7 +22,6 @@ from etcd_aio.calls import StoreCalls, Writer
 from etcd_aio.concurrency.fenced import FencedWriter
 from etcd_aio.concurrency.held import Held, OnLost, Subject, check_timeout, checked_margin
 from etcd_aio.concurrency.line import Line
-from etcd_aio.concurrency.loans import LeaseSource
 from etcd_aio.concurrency.place import LineKeys, lock_keys
 from etcd_aio.errors import (
     ClientUsageError,
@@ -32,6 +31,7 @@ from etcd_aio.errors import (
     LockTimeoutError,
     NotHeldError,
 )
+from etcd_aio.lease import LeaseSource
 from etcd_aio.types import KeyLike, ValueLike, shown_key
 
 logger: Final = logging.getLogger("etcd_aio.locks")
@@ -128,7 +128,7 @@ class Lock(NotAwaitable):
         return self._line_keys(name)
 
     def _new_line(self) -> Line[LockLostError]:
-        return Line(self._store, self._source, self._keys, self._key_value(), self._subject)
+        return Line(self._store, self._source, self._ttl, self._keys, self._key_value(), self._subject)
 
     def _key_value(self) -> bytes:
         if self._value is not None:

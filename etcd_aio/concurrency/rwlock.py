@@ -10,9 +10,9 @@ from etcd_aio.base.not_awaitable import NotAwaitable
 from etcd_aio.base.reprs import when_constructed
 from etcd_aio.calls import StoreCalls
 from etcd_aio.concurrency.held import OnLost
-from etcd_aio.concurrency.loans import LeaseSource
 from etcd_aio.concurrency.lock import Contender, Lock
 from etcd_aio.concurrency.place import LineKeys, reader_keys, writer_keys
+from etcd_aio.lease import LeaseSource
 from etcd_aio.types import KeyLike, ValueLike
 
 L = TypeVar("L", bound=Lock)

@@ -9,11 +9,11 @@ from etcd_aio.arguments import whole_number
 from etcd_aio.calls import StoreCalls
 from etcd_aio.concurrency.held import OnLost, Subject, later_event
 from etcd_aio.concurrency.line import Line
-from etcd_aio.concurrency.loans import BACKOFF, LeaseSource
 from etcd_aio.concurrency.lock import Lock
 from etcd_aio.concurrency.permits import Request, Verdict, is_free, is_marked, judge, judge_ends
 from etcd_aio.concurrency.place import ENTRY_LIMIT, LineKeys, Listed, Place, State, Step
 from etcd_aio.errors import ClientUsageError, EtcdError, InvalidRequestError, LockLostError
+from etcd_aio.lease import BACKOFF, LeaseSource
 from etcd_aio.types import KeyLike
 
 
@@ -21,9 +21,15 @@ class PermitLine(Line[LockLostError]):
     """One acquisition of permits: a `Line` with another rule."""
 
     def __init__(
-        self, store: StoreCalls, source: LeaseSource, keys: LineKeys, request: Request, subject: Subject[LockLostError]
+        self,
+        store: StoreCalls,
+        source: LeaseSource,
+        ttl: int,
+        keys: LineKeys,
+        request: Request,
+        subject: Subject[LockLostError],
     ) -> None:
-        super().__init__(store, source, keys, request.value(is_held=False), subject)
+        super().__init__(store, source, ttl, keys, request.value(is_held=False), subject)
         self._request = request
         self._is_head = False
         # Keys of a look at each end of the line; more once data was found between the contenders.
@@ -182,4 +188,4 @@ class Semaphore(Lock):
         return self._request.value(is_held=False)
 
     def _new_line(self) -> Line[LockLostError]:
-        return PermitLine(self._store, self._source, self._keys, self._request, self._subject)
+        return PermitLine(self._store, self._source, self._ttl, self._keys, self._request, self._subject)

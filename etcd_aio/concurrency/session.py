@@ -18,7 +18,7 @@ import random
 from collections import deque
 from collections.abc import Coroutine
 from types import TracebackType
-from typing import ClassVar, Final, Self, TypeVar
+from typing import TYPE_CHECKING, ClassVar, Final, Self, TypeVar
 
 from etcd_aio import Key, Lease, op
 from etcd_aio.base.aio import start_background_task, start_timer, wake
@@ -29,13 +29,15 @@ from etcd_aio.base.reprs import when_constructed
 from etcd_aio.calls import StoreCalls
 from etcd_aio.concurrency.election import Election
 from etcd_aio.concurrency.held import OnLost
-from etcd_aio.concurrency.lease_pool import LeasePool
-from etcd_aio.concurrency.loans import BACKOFF, LeaseSource, Loan, OnDoubt, OnLoss
 from etcd_aio.concurrency.lock import Lock
 from etcd_aio.concurrency.rwlock import RWLock
 from etcd_aio.concurrency.semaphore import Semaphore
 from etcd_aio.errors import ClientUsageError, EtcdError, LeaseLostError
+from etcd_aio.lease import BACKOFF, Loan, OnDoubt, OnLoss
 from etcd_aio.types import KeyLike, ValueLike, shown_key
+
+if TYPE_CHECKING:
+    from etcd_aio.lease import LeasePool
 
 T = TypeVar("T")
 
@@ -66,11 +68,12 @@ class Session(NotAwaitable):
 
     usage: ClassVar[str] = _NOT_ENTERED
 
-    def __init__(self, store: StoreCalls, pool: LeasePool, *, ttl: int, on_lost: OnLost = "cancel") -> None:
+    def __init__(self, store: StoreCalls, pool: "LeasePool", *, ttl: int, on_lost: OnLost = "cancel") -> None:
         self._store = store
         self._pool = pool
         self._ttl = ttl
-        self._lease = store.lease(ttl, on_lost=on_lost)
+        kept = store.leases.kept(ttl, on_end=self._on_end, on_doubt=self._on_doubt)
+        self._lease = Lease(kept, on_lost)
         self._is_entered = False
         self._is_orphan = False
         self._queues: dict[bytes, deque[asyncio.Future[None]]] = {}  # of names in use: who waits for them
@@ -85,8 +88,6 @@ class Session(NotAwaitable):
         self._closing: LeaseLostError | None = None  # why it is about to be over: the client is being closed
         self.over = asyncio.Event()
         self._timer: asyncio.TimerHandle | None = None  # of an orphan
-        self._lease._on_gone = self._on_gone
-        self._lease._on_doubt = self._on_doubt
 
     @when_constructed
     def __repr__(self) -> str:
@@ -104,7 +105,7 @@ class Session(NotAwaitable):
         self._tell(LeaseLostError("the block of its session has ended"))
         await self._lease.__aexit__(exc_type, exc, traceback)
 
-    def _on_gone(self, error: LeaseLostError | None) -> None:
+    def _on_end(self, error: LeaseLostError | None) -> None:
         self._tell(error or LeaseLostError("the lease of its session was revoked by this process"))
 
     def _on_doubt(self) -> None:
@@ -231,7 +232,7 @@ class Session(NotAwaitable):
 
     # As the source of leases.
 
-    async def borrow(self, key_prefix: bytes) -> Loan:
+    async def borrow(self, ttl: int, key_prefix: bytes) -> Loan:
         """See `LeaseSource.borrow`: wait until no other task of this session uses the name."""
         id_ = self.id
         self._check()
@@ -264,13 +265,13 @@ class Session(NotAwaitable):
         self._loans[loan] = None
         return loan
 
-    async def try_borrow(self, key_prefix: bytes) -> Loan | None:
+    async def try_borrow(self, ttl: int, key_prefix: bytes) -> Loan | None:
         """See `LeaseSource.try_borrow`."""
-        return None if key_prefix in self._queues else await self.borrow(key_prefix)
+        return None if key_prefix in self._queues else await self.borrow(ttl, key_prefix)
 
-    def adopting(self, lease: int) -> LeaseSource:
-        """See `LeaseSource.adopting`; it is no lease of this session."""
-        return self._pool.source(self._ttl).adopting(lease)
+    async def adopt(self, id: int) -> Loan:
+        """See `LeaseSource.adopt`; it is no lease of this session."""
+        return await self._pool.adopt(id)
 
     def run(self, work: Coroutine[object, object, T], name: str) -> "asyncio.Task[T]":
         """See `LeaseSource.run`."""
@@ -456,8 +457,8 @@ class _SessionLoan:
         """See `Loan.give_back`."""
         self._session.end(self, is_clean=True)
 
-    def let_go(self) -> None:
-        """See `Loan.let_go`."""
+    def abandon(self) -> None:
+        """See `Loan.abandon`."""
         self._session.end(self, is_clean=True)
 
     async def discard(self) -> bool:

@@ -1,11 +1,24 @@
 """Leases: granting them, keeping them alive, revoking them.
 
-The calls are in `calls.py` and the `async with` block in `lease.py`; `keepalive_schedule.py` is the pure state machine
-of when to renew, with the numbers of `patience.py`; `keeper.py` runs its stream and background tasks, on the clock of
-`clock.py`.
+The calls are in `calls.py`; `kept_lease.py` is a lease that is kept alive, and `lease.py` the `async with` block around
+one. `keepalive_schedule.py` is the pure state machine of when to renew, with the numbers of `patience.py`; `keeper.py`
+runs its stream and background tasks, on the clock of `clock.py`. `pool.py` lends leases for one acquisition each, as
+`loans.py` says; it is imported at its first use.
 """
+
+from typing import TYPE_CHECKING
 
 from etcd_aio.lease.calls import Leases as Leases
 from etcd_aio.lease.keeper import LeaseKeeper as LeaseKeeper
+from etcd_aio.lease.kept_lease import KeptLease as KeptLease
+from etcd_aio.lease.kept_lease import OnDoubt as OnDoubt
+from etcd_aio.lease.kept_lease import OnEnd as OnEnd
 from etcd_aio.lease.lease import Lease as Lease
 from etcd_aio.lease.lease import OnLost as OnLost
+from etcd_aio.lease.loans import BACKOFF as BACKOFF
+from etcd_aio.lease.loans import LeaseSource as LeaseSource
+from etcd_aio.lease.loans import Loan as Loan
+from etcd_aio.lease.loans import OnLoss as OnLoss
+
+if TYPE_CHECKING:
+    from etcd_aio.lease.pool import LeasePool as LeasePool

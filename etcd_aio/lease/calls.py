@@ -1,13 +1,13 @@
 """Leases: the lease calls, their arguments and their results."""
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from etcd_aio import methods, pb
-from etcd_aio.arguments import MIN_INT64, flag, lease_id, whole_number
+from etcd_aio.arguments import flag, lease_id
 from etcd_aio.base.call_options import UNSET, RetryMode, Timeout
-from etcd_aio.base.deadline import time_left
-from etcd_aio.errors import InvalidRequestError, LeaseNotFoundError, LeaseTTLTooLargeError
+from etcd_aio.lease.arguments import checked_id, checked_ttl
 from etcd_aio.lease.keeper import LeaseKeeper
+from etcd_aio.lease.kept_lease import KeptLease, OnDoubt, OnEnd
 from etcd_aio.types import (
     LeaseGrantResult,
     LeaseKeepAliveResult,
@@ -21,8 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from etcd_aio.error_handler import Invoker
-
-MAX_TTL: Final = 9_000_000_000  # seconds; etcd's own limit
+    from etcd_aio.lease.pool import LeasePool
 
 
 class Leases:
@@ -35,10 +34,67 @@ class Leases:
     def __init__(self, invoker: "Invoker", keeper: LeaseKeeper) -> None:
         self._invoker = invoker
         self._keeper = keeper
+        self._pool: LeasePool | None = None
+
+    @property
+    def pool(self) -> "LeasePool":
+        """The leases that the client lends for one acquisition each, as to locks; made at its first use. For recipes.
+
+        A lease that is given back clean is lent again, so an acquisition mostly needs no grant. Closing the client
+        tells the borrowers, while it still works.
+        """
+        if self._pool is None:
+            from etcd_aio.lease.pool import LeasePool
+
+            self._pool = LeasePool(self._keeper, self._invoker.client)
+        return self._pool
+
+    @property
+    def used_pool(self) -> "LeasePool | None":
+        """The pool if it was used, for closing the client."""
+        return self._pool
 
     def through(self, show: "Callable[[LeaseTimeToLiveResult], LeaseTimeToLiveResult]") -> "Leases":
         """The same calls, with the keys of a lease as a store that wraps another one shows them."""
         return ViewedLeases(self, show)
+
+    def kept(
+        self,
+        ttl: int,
+        *,
+        id: int | None = None,
+        adopt: bool = False,
+        timeout: Timeout = UNSET,
+        on_end: OnEnd | None = None,
+        on_doubt: OnDoubt | None = None,
+    ) -> KeptLease:
+        """A lease that is kept alive outside of a block, for recipes: an object of yours holds it, and is told of it.
+
+            lease = client.leases.kept(10, on_end=self._on_end)
+            await lease.begin()         grants it; from now on it is renewed
+            ...
+            await lease.close()         revokes it, within 2 seconds
+
+        Within a block, `client.lease()` is simpler: it revokes the lease whatever happens, and can cancel the task.
+
+        Args:
+            ttl: the seconds that it lasts after each renewal, as of `grant`.
+            id: the lease's id. Default: a random id.
+            adopt: take over the lease that has this `id` already, instead of granting one. Its own TTL counts.
+            timeout: seconds for `begin`; None for no limit; the client's default if it is not given.
+            on_end: called once, in the loop, when the lease ends: with the `LeaseLostError` if it is lost; with None
+                if this process ends it, before the revocation is sent, so before another may get what the lease holds.
+                It must not raise.
+            on_doubt: called when the store may be another one than before, as after a restore from a backup: it may
+                lack the keys of the lease, or have older ones. It must not raise.
+
+        Returns:
+            KeptLease: nothing is sent before `begin`. `close` ends it; closing the client loses it.
+
+        Raises:
+            InvalidRequestError, LeaseTTLTooLargeError, TypeError: an argument is invalid.
+        """
+        return KeptLease(self._keeper, ttl, id=id, adopt=adopt, timeout=timeout, on_end=on_end, on_doubt=on_doubt)
 
     async def grant(
         self, ttl: int, id: int | None = None, *, timeout: Timeout = UNSET, retry: RetryMode | None = None
@@ -74,18 +130,7 @@ class Leases:
         Raises:
             LeaseNotFoundError: there is no such lease, and no attempt of this call has revoked it.
         """
-        id_ = lease_id(lease)
-        deadline = self._invoker.deadline(timeout, self._invoker.clock())
-        try:
-            return await self._invoker.unary(
-                methods.LEASE_REVOKE, pb.LeaseRevokeRequest(id=id_), timeout=timeout, retry=retry
-            )
-        except LeaseNotFoundError as error:
-            if not error.maybe_applied:
-                raise
-            # An attempt whose answer was lost has revoked it.
-            left = time_left(deadline, self._invoker.clock())
-            return LeaseRevokeResult((await self.time_to_live(id_, timeout=left)).header)
+        return await self._keeper.revoke(lease_id(lease), timeout, retry)
 
     async def keep_alive_once(self, lease: LeaseLike, *, timeout: Timeout = UNSET) -> LeaseKeepAliveResult:
         """Renew a lease once, now. The request is repeated on other members until one answers.
@@ -132,24 +177,18 @@ class ViewedLeases(Leases):
         self._leases = leases
         self._show = show
 
+    @property
+    def pool(self) -> "LeasePool":
+        """The leases that the client lends; see `Leases.pool`."""
+        return self._leases.pool
+
+    @property
+    def used_pool(self) -> "LeasePool | None":
+        """The pool if it was used."""
+        return self._leases.used_pool
+
     async def time_to_live(
         self, lease: LeaseLike, keys: bool = False, *, timeout: Timeout = UNSET, retry: RetryMode | None = None
     ) -> LeaseTimeToLiveResult:
         """Get how long a lease still lasts; see `Leases.time_to_live`. `keys` are those that the store has."""
         return self._show(await self._leases.time_to_live(lease, keys, timeout=timeout, retry=retry))
-
-
-def checked_ttl(ttl: int) -> int:
-    """Return a TTL, checked."""
-    if whole_number(ttl, "ttl") < 1:
-        raise InvalidRequestError(f"ttl must be at least 1 second, got {ttl}")
-    if ttl > MAX_TTL:
-        raise LeaseTTLTooLargeError(f"ttl must be at most {MAX_TTL} seconds, got {ttl}")
-    return ttl
-
-
-def checked_id(id: int) -> int:
-    """Return the id for a new lease, checked: 0 is no lease."""
-    if whole_number(id, "id", minimum=MIN_INT64) == 0:
-        raise InvalidRequestError("id must not be 0, which stands for no lease")
-    return id

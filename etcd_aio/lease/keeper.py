@@ -1,6 +1,6 @@
 """LeaseKeeper: grants the leases of a client and keeps them alive, on one stream that moves from member to member.
 
-`keepalive_schedule.py` decides when a lease is due, and `lease.py` what its loss does to the task that holds it.
+`keepalive_schedule.py` decides when a lease is due; `kept_lease.py` is one lease, and `lease.py` the block around it.
 """
 
 import asyncio
@@ -25,16 +25,17 @@ from etcd_aio.errors import (
 )
 from etcd_aio.lease.clock import LeaseClock, LeaseClockAdapter
 from etcd_aio.lease.keepalive_schedule import KeepAliveSchedule, LeaseState, ScheduledLease
-from etcd_aio.methods import LEASE_GRANT, LEASE_KEEP_ALIVE, LEASE_TIME_TO_LIVE, RANGE
+from etcd_aio.methods import LEASE_GRANT, LEASE_KEEP_ALIVE, LEASE_REVOKE, LEASE_TIME_TO_LIVE, RANGE
 from etcd_aio.observing import LeaseChange, LeaseEvent
 from etcd_aio.pb import (
     LeaseGrantRequest,
     LeaseGrantResponse,
     LeaseKeepAliveRequest,
+    LeaseRevokeRequest,
     LeaseTimeToLiveRequest,
     RangeRequest,
 )
-from etcd_aio.types import Header, LeaseGrantResult, LeaseKeepAliveResult
+from etcd_aio.types import Header, LeaseGrantResult, LeaseKeepAliveResult, LeaseRevokeResult
 
 if TYPE_CHECKING:
     from etcd_aio.error_handler import Invoker
@@ -126,6 +127,19 @@ class LeaseKeeper:
                 raise LeaseNotFoundError from error
             return LeaseGrantResult(result.header, id, result.granted_ttl)
         return grant_result(reply)
+
+    async def revoke(self, id: int, timeout: Timeout, retry: RetryMode | None = None) -> LeaseRevokeResult:
+        """Revoke a lease. See `Leases.revoke`."""
+        deadline = self.call_deadline(timeout)
+        try:
+            return await self._invoker.unary(LEASE_REVOKE, LeaseRevokeRequest(id=id), timeout=timeout, retry=retry)
+        except LeaseNotFoundError as error:
+            if not error.maybe_applied:
+                raise
+            # An attempt whose answer was lost has revoked it.
+            left = time_left(deadline, self._invoker.clock())
+            result = await self._invoker.unary(LEASE_TIME_TO_LIVE, LeaseTimeToLiveRequest(id=id), timeout=left)
+            return LeaseRevokeResult(result.header)
 
     def hold(self, lease_id: int, ttl: int, deadline: float, on_renewed: OnRenewed, on_loss: OnLoss) -> ScheduledLease:
         """Keep a lease alive that lasts at least until `deadline`, and call its holder after renewals and its loss."""

@@ -6,10 +6,11 @@ from contextlib import suppress
 from enum import Enum
 from typing import Final
 
-from etcd_aio import EtcdError, EtcdTimeoutError, KeyValue, Lease
+from etcd_aio import EtcdError, EtcdTimeoutError, KeyValue
 from etcd_aio.base.aio import start_background_task, wait_until
 from etcd_aio.calls import StoreCalls
 from etcd_aio.errors import ClientUsageError, LeaseNotFoundError, PermissionDeniedError
+from etcd_aio.lease import KeptLease
 from etcd_aio.once.guarded import create_slot
 from etcd_aio.once.single_flight import SingleFlight, seconds_left
 from etcd_aio.once.slot import Slot, SlotState, Transition
@@ -21,14 +22,14 @@ class Generation:
     """The slots of one lease. When the lease is lost, none of them is used any more.
 
     Attributes:
-        lease: the lease; its losses do not cancel anything.
+        lease: the lease.
         lease_id: its id.
         free: the slots that no write uses.
     """
 
     __slots__ = ("_next_index", "_prefix", "free", "lease", "lease_id")
 
-    def __init__(self, lease: Lease, prefix: bytes) -> None:
+    def __init__(self, lease: KeptLease, prefix: bytes) -> None:
         self.lease = lease
         self.lease_id = lease.id
         self.free: list[Slot] = []
@@ -73,7 +74,6 @@ class SlotPool:
         self._generation: Generation | None = None
         self._granting = SingleFlight(self._begin_generation, "lease")
         self._waiters: deque[asyncio.Future[Slot | _Turn]] = deque()
-        self._watching: asyncio.Task[None] | None = None
         self._revoking: set[asyncio.Task[None]] = set()
         self._is_closed = False
         self.count = 0
@@ -152,12 +152,9 @@ class SlotPool:
             pass
         self._granting.cancel()
         generation, self._generation = self._generation, None
-        if self._watching is not None:
-            self._watching.cancel()
         if generation is not None:
             self.count -= len(generation.free)
-            with suppress(EtcdError):  # lost meanwhile
-                await generation.lease.__aexit__(None, None, None)
+            await generation.lease.close()
         if self._revoking:
             await asyncio.wait(self._revoking, timeout=_REVOKE_SECONDS)
 
@@ -229,15 +226,10 @@ class SlotPool:
     # The lease.
 
     async def _begin_generation(self) -> Generation:
-        lease = self._store.lease(self._ttl, on_lost="signal", timeout=self._timeout)
-        await lease.__aenter__()
+        lease = await self._store.leases.kept(self._ttl, timeout=self._timeout).begin()
         self._generation = generation = Generation(lease, self._prefix)
-        self._watching = start_background_task(self._watch(generation), name="etcd_aio once lease")
+        lease.on_end = lambda _: self._end_generation(generation)
         return generation
-
-    async def _watch(self, generation: Generation) -> None:
-        await generation.lease.lost()
-        self._end_generation(generation)
 
     def _end_generation(self, generation: Generation) -> None:
         """The lease is lost: no slot of it is used any more. Writes under way find out by themselves."""
@@ -245,8 +237,6 @@ class SlotPool:
             return
         self._generation = None
         self.lease_losses += 1
-        if self._watching is not None and self._watching is not asyncio.current_task():
-            self._watching.cancel()
         while generation.free:
             generation.free.pop().move(Transition.LOST)
             self._give_up_place()
@@ -255,6 +245,6 @@ class SlotPool:
         self._revoking.add(task)
         task.add_done_callback(self._revoking.discard)
 
-    async def _revoke(self, lease: Lease) -> None:
+    async def _revoke(self, lease: KeptLease) -> None:
         with suppress(EtcdError):
             await lease.revoke(timeout=_REVOKE_SECONDS)

@@ -343,9 +343,8 @@ class KeptEntry(NotAwaitable):
         while True:
             since = inf
             try:
-                made = self._store.lease(self._ttl, on_lost="signal", timeout=timeout)
-                made._on_doubt = self._on_doubt
-                async with made as lease:
+                kept = self._store.leases.kept(self._ttl, timeout=timeout, on_doubt=self._on_doubt)
+                async with Lease(kept, "signal") as lease:
                     while await self._put(lease, timeout) != self._value:
                         pass  # an update came meanwhile, and has returned, since the entry was not there
                     since = loop.time()

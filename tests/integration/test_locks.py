@@ -1044,7 +1044,7 @@ async def test_closing_within_the_block_is_not_cut_short(shared_server: EtcdServ
 
 
 async def test_idle_leases_are_revoked_after_a_while(own_server: EtcdServer, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("etcd_aio.concurrency.lease_pool.IDLE_SECONDS", 0.2)
+    monkeypatch.setattr("etcd_aio.lease.pool.IDLE_SECONDS", 0.2)
     async with Client(own_server.endpoint) as client:
         async with AsyncExitStack() as stack:
             for number in range(12):

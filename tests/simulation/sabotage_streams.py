@@ -10,7 +10,7 @@ from etcd_aio.cache.replicator import Replicator
 from etcd_aio.cache.state import Replica
 from etcd_aio.concurrency import held, permits, semaphore
 from etcd_aio.errors import LeaseExpiredError
-from etcd_aio.lease import Lease
+from etcd_aio.lease import KeptLease
 from etcd_aio.lease.keepalive_schedule import KeepAliveSchedule
 from etcd_aio.once import settle, writes
 from etcd_aio.once.write_verdicts import Fate, judge
@@ -149,24 +149,24 @@ def deadline_from_the_reply() -> None:
 
 def deadline_from_the_grant() -> None:
     """Count the first deadline of a lease from the reply to its grant."""
-    grant = Lease._grant
+    grant = KeptLease._grant
 
     async def late(self: Any, timeout: Any) -> None:
         await grant(self, timeout)
         self._deadline = self._keeper.clock.now() + self.ttl
 
-    swap(Lease, "_grant", late)
+    swap(KeptLease, "_grant", late)
 
 
 def expiry_not_told() -> None:
     """Let the block of a lease go on behind its deadline."""
-    lost = Lease._on_lost
+    lost = KeptLease._on_lost
 
     def ignore(self: Any, error: Any) -> None:
         if not isinstance(error, LeaseExpiredError):
             lost(self, error)
 
-    swap(Lease, "_on_lost", ignore)
+    swap(KeptLease, "_on_lost", ignore)
 
 
 def renewed_too_late() -> None:

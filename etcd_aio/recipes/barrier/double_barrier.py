@@ -22,12 +22,9 @@ from etcd_aio.base.not_awaitable import NotAwaitable
 from etcd_aio.base.reprs import when_constructed
 from etcd_aio.calls import StoreCalls
 from etcd_aio.concurrency import (
-    BACKOFF,
     CANCELLED_SECONDS,
     Held,
     Interruption,
-    LeaseSource,
-    Loan,
     OnLost,
     Subject,
     check_timeout,
@@ -45,6 +42,7 @@ from etcd_aio.errors import (
     StoreRolledBackError,
     TooManyParticipantsError,
 )
+from etcd_aio.lease import BACKOFF, Loan
 from etcd_aio.recipes.barrier.meeting import Await, Open, Participant, Step, entering, leaving
 from etcd_aio.types import KeyLike, shown_key
 
@@ -106,7 +104,7 @@ class DoubleBarrier(NotAwaitable):
         self._timeout = timeout
         self._margin = checked_margin(margin, whole_number(ttl, "ttl", minimum=1))
         self._cancels = on_lost == "cancel"
-        self._source: LeaseSource = client.leases.pool.source(ttl)
+        self._ttl = ttl
         what = f"double barrier {shown_key(encoded)[1:]}"
         self._subject = Subject(what, LockLostError, BarrierTimeoutError, reached="complete")
         self._visit: _Visit | None = None
@@ -119,7 +117,7 @@ class DoubleBarrier(NotAwaitable):
     async def __aenter__(self) -> Self:
         if self._visit is not None:
             raise ClientUsageError("this double barrier is in use: make an object for each task")
-        self._visit = visit = _Visit(self._store, self._source, self._waiters, self._ready, self._count, self._subject)
+        self._visit = visit = _Visit(self._store, self._ttl, self._waiters, self._ready, self._count, self._subject)
         try:
             await visit.enter(self._timeout)
         except BaseException:  # a cancellation too
@@ -158,14 +156,15 @@ class _Visit:
     def __init__(
         self,
         store: StoreCalls,
-        source: LeaseSource,
+        ttl: int,
         waiters: bytes,
         ready: bytes,
         count: int,
         subject: Subject[LockLostError],
     ) -> None:
         self._store = store
-        self._source = source
+        self._pool = store.leases.pool
+        self._ttl = ttl
         self._waiters = waiters
         self._ready = ready
         self._count = count
@@ -210,7 +209,7 @@ class _Visit:
         """Borrow a lease, and create the own key."""
         while True:
             try:
-                self._loan = loan = await self._source.borrow(self._waiters)
+                self._loan = loan = await self._pool.borrow(self._ttl)
             except LeaseLostError as error:
                 raise self._lost(error.message, error) from error
             loan.on_loss(lambda error: interruption.interrupt(self._lost(error.message, error)))
@@ -319,7 +318,7 @@ class _Visit:
         self._loan = None
         loan.on_loss(None)
         if self._is_dirty:
-            self._source.run(loan.discard(), f"end of {self._subject.what}")
+            self._pool.run(loan.discard(), f"end of {self._subject.what}")
         else:
             loan.give_back()
 
@@ -376,7 +375,7 @@ class _Visit:
         if loan is None:
             return
         loan.on_loss(None)
-        work = self._source.run(self._clear(loan), f"end of {self._subject.what}")
+        work = self._pool.run(self._clear(loan), f"end of {self._subject.what}")
         seconds = CANCELLED_SECONDS if is_cancelled else _LEAVE_SECONDS
         with CancelScope(shield=True):
             await asyncio.wait([work], timeout=seconds)
@@ -386,7 +385,7 @@ class _Visit:
         loan, self._loan = self._loan, None
         if loan is not None:
             loan.on_loss(None)
-            self._source.run(loan.discard(), f"end of {self._subject.what}")
+            self._pool.run(loan.discard(), f"end of {self._subject.what}")
 
     async def _clear(self, loan: Loan) -> None:
         if not self._is_dirty and not loan.is_lost:

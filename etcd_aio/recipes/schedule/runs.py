@@ -14,9 +14,9 @@ from typing import Final, TypeAlias
 
 from etcd_aio import Compare, EtcdError, Key, KeyValue, TxnResult, op
 from etcd_aio.base.logs import Log
-from etcd_aio.calls import StoreCalls
-from etcd_aio.concurrency import BACKOFF, LeaseSource, Lock
+from etcd_aio.concurrency import Lock
 from etcd_aio.errors import LeaseExistsError, LeaseNotFoundError, LockLostError
+from etcd_aio.lease import BACKOFF, LeaseSource
 from etcd_aio.recipes.schedule.ticks import CatchUp, Plan, Times, instant_of, plan, text_of, tick_of
 
 _LONGEST_SLEEP: Final = 60.0  # seconds; then the clock is looked at again, which may have been set

@@ -22,7 +22,6 @@ from etcd_aio.arguments import encode_key, finite_seconds, flag, to_bytes, whole
 from etcd_aio.base.backoff import Backoff
 from etcd_aio.base.logs import log_for
 from etcd_aio.base.reprs import when_constructed
-from etcd_aio.calls import StoreCalls
 from etcd_aio.concurrency import Lock
 from etcd_aio.errors import InvalidRequestError, LeaseNotFoundError, LockLostError, NoSpaceError
 from etcd_aio.recipes.schedule.runs import ClaimingRun, Run, Setting, Work, WorkError
@@ -101,7 +100,7 @@ class Schedule:
             raise InvalidRequestError(f"name must not end with a slash, which is added: got {shown_key(encoded)}")
         what = to_bytes(value, "value")
         ttl = whole_number(ttl, "ttl", minimum=1)
-        source = client.leases.pool.source(ttl)
+        source = client.leases.pool
 
         def new_lock() -> Lock:
             return Lock(client, source, encoded + b"/claim", ttl=ttl, value=what)

@@ -292,7 +292,7 @@ class Job(AsyncBlock):
 
     def _release_later(self, *, delay: float = 0.0, has_begun: bool = True) -> None:
         """Release it in the background, until that is answered or the lease is lost."""
-        self._context.source.run(self._release_at_last(delay, has_begun), "release of a job")
+        self._context.pool.run(self._release_at_last(delay, has_begun), "release of a job")
 
     async def _release_at_last(self, delay: float, has_begun: bool) -> None:
         backoff, failures = BACKOFF, 0

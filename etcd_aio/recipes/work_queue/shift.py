@@ -13,8 +13,8 @@ from etcd_aio.base.aio import start_timer
 from etcd_aio.base.backoff import Backoff
 from etcd_aio.base.logs import Log, log_for
 from etcd_aio.calls import StoreCalls, Writer
-from etcd_aio.concurrency import LeaseSource, Loan
 from etcd_aio.errors import LeaseLostError
+from etcd_aio.lease import LeasePool, Loan
 from etcd_aio.recipes.work_queue.jobs import JobKeys
 from etcd_aio.types import shown_key
 
@@ -35,7 +35,8 @@ class WorkerContext:
         store: reads and writes.
         writer: makes the txns that end jobs.
         keys: of the work queue.
-        source: lends the leases, and runs what may outlive the worker.
+        pool: lends the leases, and runs what may outlive the worker.
+        ttl: of the leases, in seconds.
         timeout: seconds for a call that has no `timeout` of its own; None for no limit.
         max_tries: attempts after which a job is given up.
         margin: seconds before the end of the lease at which the jobs are lost.
@@ -45,7 +46,8 @@ class WorkerContext:
     store: StoreCalls
     writer: Writer
     keys: JobKeys
-    source: LeaseSource
+    pool: LeasePool
+    ttl: int
     timeout: float | None
     max_tries: int
     margin: float

@@ -58,7 +58,7 @@ class Worker(NotAwaitable, AsyncIterator[Job]):
 
     def __init__(self, context: WorkerContext, *, concurrency: int, owner: bytes) -> None:
         self._context = context
-        self._store, self._keys, self._source = context.store, context.keys, context.source
+        self._store, self._keys, self._pool = context.store, context.keys, context.pool
         self._timeout = context.timeout
         self._max_tries = context.max_tries
         self._concurrency = concurrency
@@ -108,14 +108,14 @@ class Worker(NotAwaitable, AsyncIterator[Job]):
         shift, self._shift = self._shift, None
         if shift is not None and not shift.is_over:
             shift.end("the block of the worker has ended")
-            ending = self._source.run(shift.loan.discard(), f"end of a worker of {self._what}")
+            ending = self._pool.run(shift.loan.discard(), f"end of a worker of {self._what}")
             if not isinstance(exc, asyncio.CancelledError):
                 await asyncio.wait([ending, *self._tasks], timeout=_LEAVE_SECONDS)
 
     async def _begin(self) -> Shift:
         """Borrow a lease, and create the worker's own key, which proves that the lease was never lost."""
         while True:
-            loan = await self._source.borrow(self._keys.of(Kind.CLAIM))
+            loan = await self._pool.borrow(self._context.ttl)
             shift = Shift(self._context, loan, on_end=self._shift_over, on_doubt=self._follow_again)
             key = shift.worker_key
             put, look = op.put(key, self._owner, lease=loan.id), op.get(key)
@@ -129,13 +129,13 @@ class Worker(NotAwaitable, AsyncIterator[Job]):
                     raise
                 continue
             except BaseException:  # a cancellation too: the lease may have the key
-                self._source.run(loan.discard(), f"end of a worker of {self._what}")
+                self._pool.run(loan.discard(), f"end of a worker of {self._what}")
                 raise
             found = None if result.succeeded else result[look]
             shift.begin(result.revision if found is None else found.create_revision)
             if not shift.is_over:
                 return shift
-            self._source.run(loan.discard(), f"end of a worker of {self._what}")  # the answer took until its margin
+            self._pool.run(loan.discard(), f"end of a worker of {self._what}")  # the answer took until its margin
 
     def _shift_over(self, shift: Shift, reason: str, cause: BaseException | None) -> None:
         """The lease of a shift is lost, or the worker is left: so are all its jobs."""
@@ -144,7 +144,7 @@ class Worker(NotAwaitable, AsyncIterator[Job]):
         self._jobs.clear()
         if self._shift is shift:
             self._shift = None
-            self._source.run(shift.loan.discard(), f"end of a worker of {self._what}")
+            self._pool.run(shift.loan.discard(), f"end of a worker of {self._what}")
         self._kept.clear()
         self._wake()
 
@@ -333,7 +333,7 @@ class Worker(NotAwaitable, AsyncIterator[Job]):
     def _free(self, job: bytes, claim: Claim, shift: Shift | None) -> None:
         if (job, claim) not in self._freeing:
             self._freeing.add((job, claim))
-            self._source.run(self._delete_claim(job, claim, shift), "release of a job")
+            self._pool.run(self._delete_claim(job, claim, shift), "release of a job")
 
     async def _delete_claim(self, job: bytes, claim: Claim, shift: Shift | None) -> None:
         """Delete a claim, until that is answered, or it is seen to be gone, or the lease is lost."""

@@ -9,7 +9,6 @@ from typing import Any, Self
 import pytest
 
 from etcd_aio.concurrency.held import WATCH_AFTER, Held, Subject, checked_margin
-from etcd_aio.concurrency.loans import OnDoubt, OnLoss
 from etcd_aio.errors import (
     InvalidRequestError,
     LeaseExpiredError,
@@ -19,6 +18,7 @@ from etcd_aio.errors import (
     PermissionDeniedError,
     UnavailableError,
 )
+from etcd_aio.lease import OnDoubt, OnLoss
 from etcd_aio.types import Event, EventType, KeyValue
 from tests.support.virtual_time import VirtualTimeLoop, tasks, timers, turns
 
@@ -67,7 +67,7 @@ class FakeLoan:
     def give_back(self) -> None:
         raise NotImplementedError
 
-    def let_go(self) -> None:
+    def abandon(self) -> None:
         raise NotImplementedError
 
     async def discard(self) -> bool:

@@ -10,9 +10,9 @@ from etcd_aio import Header, KeyValue, PutResult, RangeResult, TxnResult, op
 from etcd_aio.base.aio import start_background_task
 from etcd_aio.concurrency.held import Subject
 from etcd_aio.concurrency.line import Line
-from etcd_aio.concurrency.loans import OnLoss
 from etcd_aio.concurrency.place import lock_keys
 from etcd_aio.errors import CompactedError, LeaseLostError, LockLostError, LockTimeoutError, UnavailableError
+from etcd_aio.lease import OnLoss
 
 pytestmark = [pytest.mark.anyio, pytest.mark.virtual_time]
 
@@ -54,7 +54,7 @@ class FakeSource:
     def __init__(self, loan: FakeLoan | None = None) -> None:
         self.loan = FakeLoan() if loan is None else loan
 
-    async def borrow(self, key_prefix: bytes) -> FakeLoan:
+    async def borrow(self, ttl: int, key_prefix: bytes) -> FakeLoan:
         return self.loan
 
     def run(self, work: Coroutine[object, object, object], name: str) -> Task[object]:
@@ -92,7 +92,7 @@ class CompactedStore:
 
 def new_line(store: Any, source: Any) -> Line[LockLostError]:
     """A line with as much of a store and a source as it needs."""
-    return Line(store, source, lock_keys(b"a"), b"", Subject("lock 'a'", LockLostError, LockTimeoutError))
+    return Line(store, source, 10, lock_keys(b"a"), b"", Subject("lock 'a'", LockLostError, LockTimeoutError))
 
 
 async def test_a_lease_that_is_lost_when_it_is_lent_ends_the_wait_before_it_begins() -> None:

@@ -39,8 +39,8 @@ def test_every_argument_is_passed_on(method: str, made: str, monkeypatch: pytest
 async def test_a_turn_that_comes_with_a_cancellation_goes_to_the_next(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Session, "id", 1)
     session = Client("127.0.0.1:1").session()
-    loan = await session.borrow(b"a/")
-    second, third = (asyncio.create_task(session.borrow(b"a/")) for _ in range(2))
+    loan = await session.borrow(60, b"a/")
+    second, third = (asyncio.create_task(session.borrow(60, b"a/")) for _ in range(2))
     await turns()
     loan.give_back()
     second.cancel()  # it has its turn, and has not run yet
@@ -53,8 +53,8 @@ async def test_a_turn_that_comes_with_a_cancellation_goes_to_the_next(monkeypatc
 async def test_a_turn_that_comes_after_a_cancellation_goes_to_the_next(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Session, "id", 1)
     session = Client("127.0.0.1:1").session()
-    loan = await session.borrow(b"a/")
-    second, third = (asyncio.create_task(session.borrow(b"a/")) for _ in range(2))
+    loan = await session.borrow(60, b"a/")
+    second, third = (asyncio.create_task(session.borrow(60, b"a/")) for _ in range(2))
     await turns()
     second.cancel()  # it waits no more, and has not run yet
     loan.give_back()
@@ -71,7 +71,7 @@ async def test_a_key_in_doubt_of_an_orphan_is_not_swept(
 ) -> None:
     monkeypatch.setattr(Session, "id", 1)
     session = Client("127.0.0.1:1").session()
-    loan: Any = await session.borrow(b"a/")
+    loan: Any = await session.borrow(60, b"a/")
     monkeypatch.setattr(session, "_is_orphan", is_orphan)
     session.end(loan, is_clean=False)
     found = [task for task in asyncio.all_tasks() if task.get_name().startswith("etcd_aio sweep")]

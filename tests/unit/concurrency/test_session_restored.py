@@ -40,7 +40,7 @@ async def test_keys_that_are_back_are_deleted_and_others_of_the_lease_stay(is_in
 async def test_many_names_in_doubt_take_one_task_and_few_calls() -> None:
     async with FakeEtcd(latency=0.001) as fake, fake.client() as client, client.session(ttl=10) as session:
         for number in range(50):
-            loan = await session.borrow(f"{number}/".encode())
+            loan = await session.borrow(10, f"{number}/".encode())
             await loan.discard()
         sweeps = [task for task in asyncio.all_tasks() if "sweep" in task.get_name()]
         assert len(sweeps) == 1
@@ -58,5 +58,5 @@ async def test_the_oldest_names_are_forgotten(monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setattr(module.Session, "id", 1)
     session = Client("127.0.0.1:1").session()
     for name in (b"a/", b"b/", b"c/", b"a/", b"d/"):
-        (await session.borrow(name)).give_back()
+        (await session.borrow(60, name)).give_back()
     assert list(session._used) == [b"c/", b"a/", b"d/"]

@@ -11,7 +11,7 @@ from etcd_aio.errors import (
     LeaseNotFoundError,
     LeaseTTLTooLargeError,
 )
-from etcd_aio.lease.calls import MAX_TTL
+from etcd_aio.lease.arguments import MAX_TTL
 from tests.support.leases import FakeLeases
 
 pytestmark = [pytest.mark.anyio, pytest.mark.virtual_time]

@@ -1,16 +1,19 @@
 """SlotPool: turns, places and leases, in virtual time, on a store that only creates slots."""
 
 import asyncio
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import pytest
 
 from etcd_aio import Header, LeaseTimeToLiveResult, TxnResult
 from etcd_aio.base.deadline import NEVER
-from etcd_aio.errors import ClientUsageError, EtcdTimeoutError, LeaseNotFoundError, NoLeaderError
+from etcd_aio.errors import ClientUsageError, EtcdTimeoutError, LeaseLostError, LeaseNotFoundError, NoLeaderError
 from etcd_aio.once.slot import Slot, SlotState, Transition
 from etcd_aio.once.slots import SlotPool
 from tests.support.virtual_time import tasks, turns
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 pytestmark = [pytest.mark.anyio, pytest.mark.virtual_time]
 
@@ -19,21 +22,21 @@ class FakeLease:
     def __init__(self, store: "FakeStore", number: int) -> None:
         self.id = number
         self._store = store
-        self.gone = asyncio.Event()
+        self.on_end: Callable[[LeaseLostError | None], None] = lambda _: None
 
-    async def __aenter__(self) -> Self:
+    async def begin(self) -> Self:
         await asyncio.sleep(0.1)
         if self._store.failures:
             raise self._store.failures.pop(0)
         self._store.granted.append(self)
         return self
 
-    async def __aexit__(self, *exc: object) -> None:
+    async def close(self) -> None:
+        self.on_end(None)
         self._store.revoked.append(self.id)
-        self.gone.set()
 
-    async def lost(self) -> None:
-        await self.gone.wait()
+    def lose(self) -> None:
+        self.on_end(LeaseLostError("lost in this test"))
 
     async def revoke(self, *, timeout: float) -> None:
         self._store.revoked.append(self.id)
@@ -51,8 +54,8 @@ class FakeStore:
         self._revision = 10
         self.leases = self
 
-    def lease(self, ttl: int, *, on_lost: str, timeout: float | None) -> FakeLease:
-        assert (ttl, on_lost) == (300, "signal")
+    def kept(self, ttl: int, *, timeout: float | None) -> FakeLease:
+        assert ttl == 300
         return FakeLease(self, 7 + len(self.granted))
 
     async def time_to_live(self, lease: int, *, timeout: float | None) -> LeaseTimeToLiveResult:
@@ -166,7 +169,7 @@ async def test_a_lost_lease_ends_its_slots(store: FakeStore) -> None:
     slots = pool(store)
     busy, free = await slots.take(NEVER), await slots.take(NEVER)
     written(slots, free)
-    store.granted[0].gone.set()
+    store.granted[0].lose()
     await turns()
     assert free.state is SlotState.GONE
     assert (slots.count, slots.lease_losses, slots.take_free()) == (1, 1, None)
@@ -187,7 +190,7 @@ async def test_a_lease_that_the_server_does_not_have_is_lost(store: FakeStore) -
     assert await slots.is_lost(slot, NEVER)
     assert slots.lease_losses == 1
     store.failures.append(LeaseNotFoundError())
-    store.granted[0].gone.set()
+    store.granted[0].lose()
     await turns()
     assert slots.lease_losses == 1, "it is counted once"
 

@@ -35,23 +35,21 @@ class FakeLease:
         self.id, self._store = id, store
         self.error: LeaseLostError | None = None
         self.gone = asyncio.Event()
+        self.on_end: object = None
 
     @property
     def is_lost(self) -> bool:
         return self.error is not None
 
-    async def __aenter__(self) -> Self:
+    async def begin(self) -> Self:
         await asyncio.sleep(0.01)
         if self._store.grants:
             raise self._store.grants.pop(0)
         self._store.granted.append(self)
         return self
 
-    async def __aexit__(self, kind: object, raised: object, traceback: object) -> None:
-        if self.error is not None:
-            if raised is None:
-                raise self.error
-        elif not self.gone.is_set():
+    async def close(self, *, is_cancelled: bool) -> None:
+        if not self.gone.is_set():
             await self.revoke(timeout=2.0)
 
     async def lost(self) -> LeaseLostError | None:
@@ -80,6 +78,7 @@ class FakeStore:
     """
 
     def __init__(self) -> None:
+        self.leases = self
         self.kv: KeyValue | None = None
         self.revision = 10
         self.grants: list[EtcdError] = []
@@ -91,8 +90,7 @@ class FakeStore:
         self.revoke_seconds = 0.01
         self.before: Callable[[], Awaitable[None]] | None = None
 
-    def lease(self, ttl: int, *, on_lost: str, timeout: Any) -> FakeLease:
-        assert on_lost == "signal"
+    def kept(self, ttl: int, *, timeout: Any, on_doubt: object) -> FakeLease:
         return FakeLease(self, 100 + len(self.granted))
 
     def expire(self, lease: int) -> None:

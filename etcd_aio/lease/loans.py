@@ -1,27 +1,22 @@
-"""Loans: a lease for one acquisition, and who lends it: a pool, or a session."""
+"""Loans: a lease for one acquisition, and its lender: a pool, or a session."""
 
 import asyncio
-from collections.abc import Callable, Coroutine
-from typing import Final, Protocol, TypeAlias, TypeVar
+from collections.abc import Coroutine
+from typing import Final, Protocol, TypeVar
 
 from etcd_aio.base.backoff import Backoff
-from etcd_aio.errors import EtcdError, LeaseLostError
+from etcd_aio.errors import EtcdError
+from etcd_aio.lease.keeper import OnLoss as OnLoss
+from etcd_aio.lease.kept_lease import OnDoubt as OnDoubt
 
 T = TypeVar("T")
 
 BACKOFF: Final = Backoff(initial=0.05, multiplier=2.0, maximum=1.0, jitter=0.2)
 """Between two attempts: a lock must follow the cluster back within a second."""
 
-OnLoss: TypeAlias = Callable[[LeaseLostError], None]
-"""Called once with the reason, when a lease is lost."""
-
-
-OnDoubt: TypeAlias = Callable[[], None]
-"""Called when the store may be another one than before, which may lack the keys of the lease."""
-
 
 class Loan(Protocol):
-    """A lease for one acquisition. It ends by `give_back`, `let_go` or `discard`, whichever comes first."""
+    """A lease for one acquisition. It ends by `give_back`, `abandon` or `discard`, whichever comes first."""
 
     @property
     def id(self) -> int:
@@ -70,7 +65,7 @@ class Loan(Protocol):
         """End the acquisition: its key is deleted, and no request that could create it again is unanswered."""
         ...
 
-    def let_go(self) -> None:
+    def abandon(self) -> None:
         """End the acquisition, and leave the lease and its keys as they are, for another process."""
         ...
 
@@ -93,8 +88,12 @@ class LeaseSource(Protocol):
         """Set once it lends no lease any more: the client is being closed, or the session has ended."""
         ...
 
-    async def borrow(self, key_prefix: bytes) -> Loan:
+    async def borrow(self, ttl: int, key_prefix: bytes) -> Loan:
         """Lend a lease for a key with this prefix.
+
+        Args:
+            ttl: of the lease, in seconds; a session has one lease, with its own.
+            key_prefix: of the key; a pool lends a lease of its own for each.
 
         Raises:
             LeaseLostError: it is a session that is over.
@@ -105,14 +104,21 @@ class LeaseSource(Protocol):
         """
         ...
 
-    async def try_borrow(self, key_prefix: bytes) -> Loan | None:
+    async def try_borrow(self, ttl: int, key_prefix: bytes) -> Loan | None:
         """As `borrow`; but None at once if it is a session, and a task uses the prefix."""
+        ...
+
+    async def adopt(self, id: int) -> Loan:
+        """Take over a lease that exists already, and lend it.
+
+        Raises:
+            LeaseNotFoundError: there is no such lease.
+            EtcdError: it could not be renewed.
+
+        Cancellation: the lease is left alone.
+        """
         ...
 
     def run(self, work: Coroutine[object, object, T], name: str) -> "asyncio.Task[T]":
         """Run clean-up that may outlive the caller. Closing the client waits for it, for a limited time."""
-        ...
-
-    def adopting(self, lease: int) -> "LeaseSource":
-        """A source that lends this lease, which exists already."""
         ...

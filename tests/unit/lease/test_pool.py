@@ -8,50 +8,39 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from etcd_aio.concurrency import lease_pool
-from etcd_aio.concurrency.lease_pool import LeasePool
 from etcd_aio.errors import ClientClosedError, EtcdError, LeaseLostError, NoSpaceError, UnavailableError
-from etcd_aio.lease import Lease, OnLost
+from etcd_aio.lease import pool as pool_module
+from etcd_aio.lease.pool import LeasePool
 from tests.support.leases import FakeLeases
 from tests.support.virtual_time import VirtualTimeLoop, tasks, timers, turns
 
 if TYPE_CHECKING:
-    from etcd_aio.concurrency.pooled_lease import PooledLease
+    from etcd_aio.lease.pooled_lease import PooledLease
 
 pytestmark = [pytest.mark.anyio, pytest.mark.virtual_time]
 
 ROUNDS = 60
 
 
-class FakeStore:
-    """What a pool needs of a client."""
-
-    def __init__(self) -> None:
-        self.members = FakeLeases()
-
-    def lease(self, ttl: int, *, id: int | None = None, adopt: bool = False, on_lost: OnLost = "cancel") -> Lease:
-        return Lease(self.members.group, self.members.keeper, ttl, id=id, adopt=adopt, on_lost=on_lost)
+@pytest.fixture
+async def members() -> FakeLeases:
+    return FakeLeases()
 
 
 @pytest.fixture
-async def store() -> FakeStore:
-    return FakeStore()
-
-
-@pytest.fixture
-async def pool(store: FakeStore) -> AsyncIterator[LeasePool]:
-    pool = LeasePool(store)  # type: ignore[arg-type]
+async def pool(members: FakeLeases) -> AsyncIterator[LeasePool]:
+    pool = LeasePool(members.keeper)
     yield pool
     await pool.aclose()
 
 
-async def test_a_clean_lease_is_lent_again(store: FakeStore, pool: LeasePool) -> None:
+async def test_a_clean_lease_is_lent_again(members: FakeLeases, pool: LeasePool) -> None:
     first = await pool.borrow(10)
     id_ = first.id
     first.give_back()
     second = await pool.borrow(10)
     assert second.id == id_
-    assert store.members.calls.count("Grant") == 1
+    assert members.calls.count("Grant") == 1
 
 
 async def test_leases_of_different_ttls_are_kept_apart(pool: LeasePool) -> None:
@@ -61,28 +50,28 @@ async def test_leases_of_different_ttls_are_kept_apart(pool: LeasePool) -> None:
     assert (second.ttl, second.id == first.id) == (20, False)
 
 
-async def test_a_discarded_lease_is_revoked(store: FakeStore, pool: LeasePool) -> None:
+async def test_a_discarded_lease_is_revoked(members: FakeLeases, pool: LeasePool) -> None:
     first = await pool.borrow(10)
     await first.discard()
-    assert store.members.leases == {}
+    assert members.leases == {}
     assert (await pool.borrow(10)).id != first.id
 
 
 async def test_a_revocation_that_fails_is_repeated(
-    store: FakeStore, pool: LeasePool, monkeypatch: pytest.MonkeyPatch
+    members: FakeLeases, pool: LeasePool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     first = await pool.borrow(10)
-    store.members.failures.extend([UnavailableError("a"), UnavailableError("b")])
+    members.failures.extend([UnavailableError("a"), UnavailableError("b")])
     await first.discard()
-    assert store.members.calls.count("Revoke") == 3
-    assert store.members.leases == {}
+    assert members.calls.count("Revoke") == 3
+    assert members.leases == {}
 
 
-async def test_a_lost_lease_is_told_to_its_holder_and_never_lent_again(store: FakeStore, pool: LeasePool) -> None:
+async def test_a_lost_lease_is_told_to_its_holder_and_never_lent_again(members: FakeLeases, pool: LeasePool) -> None:
     told: list[LeaseLostError] = []
     first = await pool.borrow(10)
     first.on_loss(told.append)
-    del store.members.leases[first.id]
+    del members.leases[first.id]
     await asyncio.sleep(10)
     assert len(told) == 1
     assert first.is_lost
@@ -94,15 +83,15 @@ async def test_a_lost_lease_is_told_to_its_holder_and_never_lent_again(store: Fa
     assert (await pool.borrow(10)).id != first.id
 
 
-async def test_an_idle_lease_that_is_lost_is_not_lent(store: FakeStore, pool: LeasePool) -> None:
+async def test_an_idle_lease_that_is_lost_is_not_lent(members: FakeLeases, pool: LeasePool) -> None:
     first = await pool.borrow(10)
     first.give_back()
-    del store.members.leases[first.id]
+    del members.leases[first.id]
     await asyncio.sleep(10)
     assert (await pool.borrow(10)).id != first.id
 
 
-async def test_an_idle_lease_is_not_lent_after_a_stop_of_the_loop(store: FakeStore, pool: LeasePool) -> None:
+async def test_an_idle_lease_is_not_lent_after_a_stop_of_the_loop(members: FakeLeases, pool: LeasePool) -> None:
     loop = asyncio.get_running_loop()
     assert isinstance(loop, VirtualTimeLoop)
     first = await pool.borrow(10)
@@ -125,49 +114,48 @@ async def test_an_idle_lease_whose_renewal_is_overdue_is_lent_when_it_is_renewed
     assert third.id == first.id
 
 
-async def test_idle_leases_are_few_and_end_after_a_while(store: FakeStore, pool: LeasePool) -> None:
+async def test_idle_leases_are_few_and_end_after_a_while(members: FakeLeases, pool: LeasePool) -> None:
     leases = [await pool.borrow(10) for _ in range(12)]
     for lease in leases:
         lease.give_back()
     await asyncio.sleep(1)
-    assert len(store.members.leases) == lease_pool.MAX_IDLE
-    await asyncio.sleep(lease_pool.IDLE_SECONDS - 2)
+    assert len(members.leases) == pool_module.MAX_IDLE
+    await asyncio.sleep(pool_module.IDLE_SECONDS - 2)
     used = await pool.borrow(10)
-    assert len(store.members.leases) == lease_pool.MAX_IDLE, "they are renewed"
+    assert len(members.leases) == pool_module.MAX_IDLE, "they are renewed"
     used.give_back()
     await asyncio.sleep(2)
-    assert list(store.members.leases) == [used.id]
-    await asyncio.sleep(lease_pool.IDLE_SECONDS)
-    assert store.members.leases == {}
+    assert list(members.leases) == [used.id]
+    await asyncio.sleep(pool_module.IDLE_SECONDS)
+    assert members.leases == {}
 
 
 async def test_a_refused_grant_is_raised_and_one_of_a_member_in_trouble_repeated(
-    store: FakeStore, pool: LeasePool
+    members: FakeLeases, pool: LeasePool
 ) -> None:
-    store.members.failures.append(NoSpaceError())
+    members.failures.append(NoSpaceError())
     with pytest.raises(NoSpaceError):
         await pool.borrow(10)
-    store.members.failures.extend([UnavailableError("a"), UnavailableError("b")])
+    members.failures.extend([UnavailableError("a"), UnavailableError("b")])
     assert (await pool.borrow(10)).ttl == 10
-    store.members.failures.extend([UnavailableError(str(number)) for number in range(100)])
+    members.failures.extend([UnavailableError(str(number)) for number in range(100)])
     with pytest.raises(UnavailableError):
         await pool.borrow(10)
-    store.members.failures.clear()
+    members.failures.clear()
 
 
-async def test_a_lease_whose_borrower_is_cancelled_becomes_an_idle_one(store: FakeStore, pool: LeasePool) -> None:
+async def test_a_lease_whose_borrower_is_cancelled_becomes_an_idle_one(members: FakeLeases, pool: LeasePool) -> None:
     task = asyncio.create_task(pool.borrow(10))
     await turns()
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
         await task
     await asyncio.sleep(1)
-    (granted,) = store.members.leases
+    (granted,) = members.leases
     assert (await pool.borrow(10)).id == granted
 
 
-async def test_an_adoption_that_is_cancelled_leaves_the_lease_alone(store: FakeStore, pool: LeasePool) -> None:
-    members = store.members
+async def test_an_adoption_that_is_cancelled_leaves_the_lease_alone(members: FakeLeases, pool: LeasePool) -> None:
     members.leases[7] = (10, members.now() + 10)
     adoption = asyncio.create_task(pool.adopt(7))
     await asyncio.sleep(members.latency / 2)
@@ -180,24 +168,26 @@ async def test_an_adoption_that_is_cancelled_leaves_the_lease_alone(store: FakeS
     assert "Revoke" not in members.calls
 
 
-async def test_closing_revokes_idle_leases_and_tells_the_holders(store: FakeStore, pool: LeasePool) -> None:
+async def test_closing_revokes_idle_leases_and_tells_the_holders(members: FakeLeases, pool: LeasePool) -> None:
     idle, lent = await pool.borrow(10), await pool.borrow(10)
     idle.give_back()
     told: list[LeaseLostError] = []
     lent.on_loss(told.append)
     await pool.aclose()
-    assert list(store.members.leases) == [lent.id]
+    assert list(members.leases) == [lent.id]
     (error,) = told
     assert isinstance(error.__cause__, ClientClosedError)
     with pytest.raises(ClientClosedError):
         await pool.borrow(10)
     await lent.discard()
-    assert store.members.leases == {}
+    assert members.leases == {}
     await asyncio.sleep(1)
     assert tasks() == set()
 
 
-async def test_a_lease_that_is_given_back_while_the_pool_closes_is_revoked(store: FakeStore, pool: LeasePool) -> None:
+async def test_a_lease_that_is_given_back_while_the_pool_closes_is_revoked(
+    members: FakeLeases, pool: LeasePool
+) -> None:
     """Its holder had begun to release, so being told changes nothing for it."""
 
     async def release() -> None:
@@ -212,10 +202,10 @@ async def test_a_lease_that_is_given_back_while_the_pool_closes_is_revoked(store
     await releases.wait()
     await pool.aclose()
     await task
-    assert store.members.leases == {}
+    assert members.leases == {}
 
 
-async def test_closing_waits_for_other_tasks_but_not_for_its_own(store: FakeStore, pool: LeasePool) -> None:
+async def test_closing_waits_for_other_tasks_but_not_for_its_own(members: FakeLeases, pool: LeasePool) -> None:
     loop = asyncio.get_running_loop()
 
     async def hold() -> None:
@@ -236,39 +226,39 @@ async def test_closing_waits_for_other_tasks_but_not_for_its_own(store: FakeStor
     await pool.aclose()
     await again[0]
     assert task.done()
-    assert 0.1 <= loop.time() - began < lease_pool.CLOSE_SECONDS, "it waited for its own"
-    assert list(store.members.leases) == [own.id]
+    assert 0.1 <= loop.time() - began < pool_module.CLOSE_SECONDS, "it waited for its own"
+    assert list(members.leases) == [own.id]
 
 
-async def test_a_lease_that_is_granted_while_closing_is_not_lent(store: FakeStore, pool: LeasePool) -> None:
+async def test_a_lease_that_is_granted_while_closing_is_not_lent(members: FakeLeases, pool: LeasePool) -> None:
     task = asyncio.create_task(pool.borrow(10))
     await turns()
     await pool.aclose()
     with pytest.raises(ClientClosedError):
         await task
     await asyncio.sleep(1)
-    assert store.members.leases == {}
+    assert members.leases == {}
 
 
-async def test_closing_is_bounded(store: FakeStore, pool: LeasePool) -> None:
+async def test_closing_is_bounded(members: FakeLeases, pool: LeasePool) -> None:
     lease = await pool.borrow(10)
     lease.give_back()
-    store.members.latency = 60.0
+    members.latency = 60.0
     began = asyncio.get_running_loop().time()
     await pool.aclose()
-    assert asyncio.get_running_loop().time() - began == pytest.approx(lease_pool.CLOSE_SECONDS)
+    assert asyncio.get_running_loop().time() - began == pytest.approx(pool_module.CLOSE_SECONDS)
 
 
 async def test_the_timer_of_idle_leases_does_not_come_back_at_the_same_instant(
-    store: FakeStore, pool: LeasePool, monkeypatch: pytest.MonkeyPatch
+    members: FakeLeases, pool: LeasePool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The sum of a time and the idle seconds may be rounded down: then less than the idle seconds have passed at it."""
     loop = asyncio.get_running_loop()
     lease = await pool.borrow(10)
-    while (loop.time() + lease_pool.IDLE_SECONDS) - lease_pool.IDLE_SECONDS >= loop.time():  # noqa: ASYNC110 - time is searched
+    while (loop.time() + pool_module.IDLE_SECONDS) - pool_module.IDLE_SECONDS >= loop.time():  # noqa: ASYNC110 - time is searched
         await asyncio.sleep(0.0123)
     turns = 0
-    retire = pool._retire_idle
+    retire = pool._revoke_idle
 
     def counted() -> None:
         nonlocal turns
@@ -276,18 +266,17 @@ async def test_the_timer_of_idle_leases_does_not_come_back_at_the_same_instant(
         assert turns < 9, "a busy loop"
         retire()
 
-    monkeypatch.setattr(pool, "_retire_idle", counted)
+    monkeypatch.setattr(pool, "_revoke_idle", counted)
     lease.give_back()
-    await asyncio.sleep(lease_pool.IDLE_SECONDS + 1)
-    assert (turns, store.members.leases) == (1, {})
+    await asyncio.sleep(pool_module.IDLE_SECONDS + 1)
+    assert (turns, members.leases) == (1, {})
 
 
 @pytest.mark.parametrize("seed", range(ROUNDS))
-async def test_no_two_holders_share_a_lease_and_none_in_doubt_comes_back(seed: int, store: FakeStore) -> None:
+async def test_no_two_holders_share_a_lease_and_none_in_doubt_comes_back(seed: int, members: FakeLeases) -> None:
     """Random borrowers that end cleanly, in doubt, cancelled or lost, on a cluster with random trouble."""
     chance = random.Random(seed)
-    pool = LeasePool(store)  # type: ignore[arg-type]
-    members = store.members
+    pool = LeasePool(members.keeper)
     held: dict[int, PooledLease] = {}
     in_doubt: set[int] = set()
 
@@ -328,7 +317,7 @@ async def test_no_two_holders_share_a_lease_and_none_in_doubt_comes_back(seed: i
     for worker in workers:
         assert worker.cancelled() or worker.exception() is None or isinstance(worker.exception(), EtcdError)
     members.failures.clear()
-    await asyncio.sleep(lease_pool.IDLE_SECONDS + 60)
+    await asyncio.sleep(pool_module.IDLE_SECONDS + 60)
     assert not held
     assert not [one for one in members.leases if members.ttl_of(one)], "every lease is revoked or has expired"
     await pool.aclose()
@@ -337,19 +326,21 @@ async def test_no_two_holders_share_a_lease_and_none_in_doubt_comes_back(seed: i
     assert timers() == 0
 
 
-async def test_leases_of_a_store_that_may_be_another_one_are_not_lent_again(store: FakeStore, pool: LeasePool) -> None:
+async def test_leases_of_a_store_that_may_be_another_one_are_not_lent_again(
+    members: FakeLeases, pool: LeasePool
+) -> None:
     idle, lent = await pool.borrow(10), await pool.borrow(10)
     idle.give_back()
     told: list[str] = []
     lent.on_doubt(lambda: told.append("lent"))
-    store.members.doubts.tell()
+    members.doubts.tell()
     await asyncio.sleep(1)
     assert told == ["lent"]
-    assert set(store.members.leases) == {lent.id}
+    assert set(members.leases) == {lent.id}
     lent.give_back()
     await asyncio.sleep(1)
-    assert not store.members.leases
-    assert not store.members.doubts
+    assert not members.leases
+    assert not members.doubts
     again = await pool.borrow(10)
     again.give_back()
     assert (await pool.borrow(10)).id == again.id, "of the same store"

@@ -7,12 +7,11 @@ from collections.abc import Coroutine
 from math import inf
 from typing import Final, Protocol, TypeVar
 
-from etcd_aio import Lease
-from etcd_aio.base.aio import resolve, start_background_task
-from etcd_aio.base.logs import log_for
-from etcd_aio.calls import StoreCalls
-from etcd_aio.concurrency.loans import BACKOFF, OnDoubt, OnLoss
-from etcd_aio.errors import ClientClosedError, EtcdError, LeaseLostError, LeaseNotFoundError
+from etcd_aio.base.logs import log_of
+from etcd_aio.errors import EtcdError, LeaseLostError, LeaseNotFoundError
+from etcd_aio.lease.keeper import OnLoss
+from etcd_aio.lease.kept_lease import KeptLease, OnDoubt
+from etcd_aio.lease.loans import BACKOFF
 
 T = TypeVar("T")
 
@@ -24,6 +23,8 @@ _REVOKE_SECONDS: Final = 2.0  # for one attempt: twice etcd's default election t
 class Lender(Protocol):
     """The pool, as its leases see it."""
 
+    name: str
+
     def take_back(self, lease: "PooledLease") -> None:
         """The lease is clean: lend it again."""
         ...
@@ -32,12 +33,8 @@ class Lender(Protocol):
         """The lease is not in use any more."""
         ...
 
-    def drop_idle(self, lease: "PooledLease") -> None:
-        """The lease is gone: lend it no more."""
-        ...
-
-    def doubt(self, lease: "PooledLease") -> None:
-        """The lease may have keys that were deleted: lend it no more."""
+    def drop_idle(self, lease: "PooledLease") -> bool:
+        """Never lend this lease again. Returns whether it was idle."""
         ...
 
     def run(self, work: Coroutine[object, object, T], name: str) -> "asyncio.Task[T]":
@@ -50,12 +47,14 @@ class PooledLease:
 
     Args:
         pool: the pool.
-        store: grants the lease.
-        wanted_ttl: the TTL to ask for.
-        adopted: the id of a lease that exists already, to take over in place of a new one. It is revoked when its
-            holder gives it back.
+        kept: the lease, which has not begun.
+        is_adopted: it was another client's, so it is revoked when its holder gives it back.
 
     Attributes:
+        kept: the same.
+        wanted_ttl: the TTL that was asked for.
+        holder: the task that has borrowed it.
+        idle_since: the instant of the loop's clock at which it was given back; `inf` if it never was.
         is_doubtful: the store may be another one than that in which the lease was clean.
     """
 
@@ -63,77 +62,41 @@ class PooledLease:
         "_callback",
         "_doubted",
         "_error",
-        "_granted",
-        "_granting",
         "_is_adopted",
-        "_is_retired",
-        "_lease",
-        "_log",
+        "_is_revoked",
         "_pool",
         "holder",
-        "id",
         "idle_since",
         "is_doubtful",
+        "kept",
         "wanted_ttl",
     )
 
-    def __init__(self, pool: Lender, store: StoreCalls, wanted_ttl: int, adopted: int | None = None) -> None:
+    def __init__(self, pool: Lender, kept: KeptLease, *, is_adopted: bool = False) -> None:
         self._pool = pool
-        self._log = log_for(logger, store)
-        self._lease: Lease | None = None
-        self.id = 0  # until it is granted
-        self._granted: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._is_adopted = is_adopted
         self._callback: OnLoss | None = None
         self._doubted: OnDoubt | None = None
-        self.is_doubtful = False
         self._error: LeaseLostError | None = None
-        self._is_retired = False
-        self.wanted_ttl = wanted_ttl
-        self.idle_since = inf  # it never was
-        self.holder: asyncio.Task[object] | None = None  # the task that borrowed it
-        self._is_adopted = adopted is not None
-        # Raises for a wrong TTL, or a wrong id.
-        lease = store.lease(wanted_ttl, id=adopted, adopt=self._is_adopted, on_lost="signal")
-        lease._on_gone = self._on_gone
-        lease._on_doubt = self._on_doubt
-        granting = start_background_task(self._grant(lease), name="etcd_aio lease of a lock")
-        self._granting: asyncio.Task[None] | None = granting
+        self._is_revoked = False
+        self.kept = kept
+        self.wanted_ttl = kept.ttl
+        self.holder: asyncio.Task[object] | None = None
+        self.idle_since = inf
+        self.is_doubtful = False
+        kept.on_end, kept.on_doubt = self._on_end, self._on_doubt
 
-    async def _grant(self, lease: Lease) -> None:
-        try:
-            await lease.__aenter__()  # it is never left: its loss and its end are told by a call, and cost no task
-        except EtcdError as error:
-            if not self._granted.done():
-                self._granted.set_exception(error)
-                self._granted.exception()  # retrieved: the borrower may have been cancelled meanwhile
-        else:
-            self._lease, self.id = lease, lease.id
-            resolve(self._granted, None)
-        finally:
-            self._granted.cancel()
-            self._granting = None  # the task needs memory for as long as it is known
-
-    def _on_gone(self, error: LeaseLostError | None) -> None:
+    def _on_end(self, error: LeaseLostError | None) -> None:
         self._pool.drop_idle(self)
         if error is not None:
             self.tell(error)
 
     def _on_doubt(self) -> None:
         self.is_doubtful = True
-        self._pool.doubt(self)
+        if self._pool.drop_idle(self):
+            self._pool.run(self.revoke(), "revocation of an idle lease")
         if self._doubted is not None:
             self._doubted()
-
-    async def granted(self) -> None:
-        """Wait until it is granted; cancelling the wait does not stop the grant.
-
-        Raises:
-            EtcdError: the grant failed.
-        """
-        await asyncio.wait([self._granted])
-        if self._granted.cancelled():
-            raise ClientClosedError
-        self._granted.result()
 
     def tell(self, error: LeaseLostError) -> None:
         """The lease is lost for its holder, who is told at once."""
@@ -143,7 +106,7 @@ class PooledLease:
             if callback is not None:
                 callback(error)
 
-    async def retire(self) -> bool:
+    async def revoke(self) -> bool:
         """Revoke it, with patience: until that is done, or the TTL has passed. It raises no `EtcdError`.
 
         A lost lease is revoked too, with one attempt: a new leader may have given it another TTL.
@@ -151,24 +114,22 @@ class PooledLease:
         Returns:
             Whether it is gone by this call.
         """
-        lease = self._lease
-        if self._is_retired or lease is None:
+        if self._is_revoked:
             return False
-        self._is_retired = True
+        self._is_revoked = True
         loop = asyncio.get_running_loop()
-        deadline = loop.time() + (0 if self.is_lost else lease.ttl)
+        deadline = loop.time() + (0 if self.is_lost else self.ttl)
         failures = 0
         while True:
             try:
-                await lease.revoke(timeout=_REVOKE_SECONDS)
+                await self.kept.revoke(timeout=_REVOKE_SECONDS)
             except LeaseNotFoundError:
                 return True
             except EtcdError as error:
                 wait = BACKOFF.wait(failures, random.random)
                 if not error.retryable or loop.time() + wait >= deadline:
-                    self._log.warning(
-                        "lease 0x%x of a lock could not be revoked; it expires after its TTL: %s", lease.id, error
-                    )
+                    text = "lease 0x%x of a lock could not be revoked; it expires after its TTL: %s"
+                    log_of(logger, self._pool.name).warning(text, self.id, error)
                     return False
                 failures += 1
                 await asyncio.sleep(wait)
@@ -183,24 +144,29 @@ class PooledLease:
     # As the loan of its holder.
 
     @property
+    def id(self) -> int:
+        """The id of the lease."""
+        return self.kept.id
+
+    @property
     def ttl(self) -> int:
         """Its TTL in seconds, as etcd granted it."""
-        return self.wanted_ttl if self._lease is None else self._lease.ttl
+        return self.kept.ttl
 
     @property
     def remaining(self) -> float:
         """Seconds until its local deadline; 0 if it is gone. Thread-safe."""
-        return 0.0 if self._error is not None or self._lease is None else self._lease.remaining
+        return 0.0 if self._error is not None else self.kept.remaining
 
     @property
     def renewal_error(self) -> EtcdError | None:
         """See `Loan.renewal_error`."""
-        return None if self._lease is None else self._lease.renewal_error
+        return self.kept.renewal_error
 
     @property
     def is_lost(self) -> bool:
         """Whether it was lost. Thread-safe."""
-        return self._error is not None or self._lease is None or self._lease.is_lost
+        return self._error is not None or self.kept.is_lost
 
     @property
     def is_orphan(self) -> bool:
@@ -228,23 +194,20 @@ class PooledLease:
         self._callback = self._doubted = None
         if self._is_adopted or self.is_doubtful:
             self._pool.forget(self)
-            self._pool.run(self.retire(), "revocation of a lease")
+            self._pool.run(self.revoke(), "revocation of a lease")
         else:
             self._pool.take_back(self)
 
-    def let_go(self) -> None:
-        """See `Loan.let_go`: it is not renewed any more, and not revoked."""
+    def abandon(self) -> None:
+        """See `Loan.abandon`: it is not renewed any more, and not revoked."""
         self._callback = self._doubted = None
-        if self._lease is not None:
-            self._lease.orphan()
-        if self._granting is not None:
-            self._granting.cancel()
+        self.kept.orphan()
         self._pool.forget(self)
 
     async def discard(self) -> bool:
         """See `Loan.discard`."""
         self._callback = self._doubted = None
         try:
-            return await self.retire()
+            return await self.revoke()
         finally:
             self._pool.forget(self)

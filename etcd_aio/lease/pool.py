@@ -13,17 +13,13 @@ revoked.
 """
 
 import asyncio
-import logging
 import random
 from collections.abc import Coroutine
 from contextlib import suppress
 from math import inf
-from typing import Final, Protocol, TypeVar
+from typing import TYPE_CHECKING, Final, Protocol, TypeVar
 
 from etcd_aio.base.aio import start_background_task, start_timer, start_timer_at, wake
-from etcd_aio.calls import StoreCalls
-from etcd_aio.concurrency.loans import BACKOFF, Loan
-from etcd_aio.concurrency.pooled_lease import PooledLease
 from etcd_aio.errors import (
     ClientClosedError,
     EtcdError,
@@ -31,10 +27,14 @@ from etcd_aio.errors import (
     LeaseLostError,
     NoAvailableEndpointsError,
 )
+from etcd_aio.lease.kept_lease import KeptLease
+from etcd_aio.lease.loans import BACKOFF
+from etcd_aio.lease.pooled_lease import PooledLease
+
+if TYPE_CHECKING:
+    from etcd_aio.lease.keeper import LeaseKeeper
 
 T = TypeVar("T")
-
-logger: Final = logging.getLogger("etcd_aio.locks")
 
 MAX_IDLE: Final = 8
 """Idle leases of one TTL: more than most programs hold at once, and cheap to renew."""
@@ -66,17 +66,28 @@ class Closing(Protocol):
 
 
 class LeasePool:
-    """The leases of a client's locks and elections.
+    """The leases of a client that are lent for one acquisition each: `client.leases.pool`. For recipes.
+
+        lease = await client.leases.pool.borrow(10)
+        lease.on_loss(self._on_loss)        put keys with `lease.id`
+        ...
+        lease.give_back()                   every key is deleted, and every request that attaches one was answered
+        await lease.discard()               or not: it is revoked, and its keys are deleted
+
+    Locks, elections and recipes of this library borrow here. `run` runs clean-up that may outlive the caller.
 
     Args:
-        store: grants the leases.
+        keeper: grants the leases, and keeps them alive.
+        name: of the client, for lines in logs.
 
     Attributes:
-        over: set once it lends no lease any more.
+        name: the same.
+        over: set once it lends no lease any more, since the client is being closed.
     """
 
-    def __init__(self, store: StoreCalls) -> None:
-        self._store = store
+    def __init__(self, keeper: "LeaseKeeper", name: str = "") -> None:
+        self._keeper = keeper
+        self.name = name
         self._idle: dict[int, list[PooledLease]] = {}  # by the TTL asked for; the last one is lent first
         self._lent: dict[PooledLease, None] = {}
         self._sessions: dict[Closing, None] = {}
@@ -87,17 +98,18 @@ class LeasePool:
         self._closed_at = inf  # when closing waits no longer
         self._change: asyncio.Future[None] | None = None  # awaited while closing
 
-    def source(self, ttl: int) -> "PoolSource":
-        """The leases of one TTL."""
-        return PoolSource(self, ttl)
-
-    async def borrow(self, ttl: int) -> PooledLease:
+    async def borrow(self, ttl: int, key_prefix: bytes = b"") -> PooledLease:
         """Lend an idle lease of this TTL, unless its renewal is overdue, or a new one.
 
         A grant that is refused by a member in trouble is repeated, for at most the TTL.
 
+        Args:
+            ttl: of the lease, in seconds.
+            key_prefix: of the key, as of `LeaseSource.borrow`. It changes nothing here: the lease has no other holder.
+
         Raises:
             ClientClosedError: the client is closed.
+            InvalidRequestError, LeaseTTLTooLargeError, TypeError: the TTL is invalid.
             EtcdError: no lease was granted.
 
         Cancellation: a lease that is granted later becomes an idle one.
@@ -113,12 +125,13 @@ class LeasePool:
         while True:
             if self.over.is_set():
                 raise ClientClosedError
-            lease = PooledLease(self, self._store, ttl)
+            lease = PooledLease(self, KeptLease(self._keeper, ttl))
+            granting = start_background_task(lease.kept.begin(), name="etcd_aio lease of a lock")
             try:
-                await lease.granted()
+                await _granted(granting)
                 return self._lend(lease)
             except asyncio.CancelledError:
-                self.run(self._take_back_later(lease), "lease of a lock")
+                self.run(self._take_back_later(lease, granting), "lease of a lock")
                 raise
             except EtcdError as error:
                 wait = BACKOFF.wait(failures, random.random)
@@ -129,25 +142,18 @@ class LeasePool:
                 await asyncio.sleep(wait)
                 failures += 1
 
+    async def try_borrow(self, ttl: int, key_prefix: bytes = b"") -> PooledLease:
+        """As `borrow`: there is a lease for each."""
+        return await self.borrow(ttl)
+
     async def adopt(self, id: int) -> PooledLease:
-        """Take over a lease that exists already, and lend it.
-
-        Raises:
-            LeaseNotFoundError: there is no such lease.
-            EtcdError: it could not be renewed.
-
-        Cancellation: the lease is left alone.
-        """
+        """See `LeaseSource.adopt`. The lease is revoked when it is given back."""
         if self.over.is_set():
             raise ClientClosedError
-        lease = PooledLease(self, self._store, _ADOPTED_TTL, id)
-        try:
-            await lease.granted()
-        except asyncio.CancelledError:
-            lease.let_go()
-            raise
+        lease = PooledLease(self, KeptLease(self._keeper, _ADOPTED_TTL, id=id, adopt=True), is_adopted=True)
+        await lease.kept.begin()
         if self.over.is_set():
-            lease.let_go()
+            lease.abandon()
             raise ClientClosedError
         return self._lend(lease)
 
@@ -159,9 +165,9 @@ class LeasePool:
         self._lent[lease] = None
         return lease
 
-    async def _take_back_later(self, lease: PooledLease) -> None:
+    async def _take_back_later(self, lease: PooledLease, granting: "asyncio.Task[KeptLease]") -> None:
         with suppress(EtcdError):
-            await lease.granted()
+            await _granted(granting)
             self.take_back(lease)
 
     def take_back(self, lease: PooledLease) -> None:
@@ -171,13 +177,13 @@ class LeasePool:
             return  # the lease is gone; a pool that closes sets `was_told` of leases that exist, too
         idle = self._idle.setdefault(lease.wanted_ttl, [])
         if self.over.is_set() or len(idle) >= MAX_IDLE:
-            self.run(lease.retire(), "revocation of an idle lease")
+            self.run(lease.revoke(), "revocation of an idle lease")
             return
         loop = asyncio.get_running_loop()
         lease.idle_since = loop.time()
         idle.append(lease)
         if self._timer is None:
-            self._timer = start_timer(IDLE_SECONDS, self._retire_idle)
+            self._timer = start_timer(IDLE_SECONDS, self._revoke_idle)
 
     def forget(self, lease: PooledLease) -> None:
         """A lease is lent no longer."""
@@ -185,20 +191,15 @@ class LeasePool:
         self._lent.pop(lease, None)
         wake(self._change)
 
-    def drop_idle(self, lease: PooledLease) -> None:
-        """Never lend this lease again: it is gone."""
+    def drop_idle(self, lease: PooledLease) -> bool:
+        """See `Lender.drop_idle`."""
         idle = self._idle.get(lease.wanted_ttl, [])
-        if lease in idle:
+        was_idle = lease in idle
+        if was_idle:
             idle.remove(lease)
+        return was_idle
 
-    def doubt(self, lease: PooledLease) -> None:
-        """The store may be another one than that in which this lease was clean: it is not lent any more."""
-        idle = self._idle.get(lease.wanted_ttl, [])
-        if lease in idle:
-            idle.remove(lease)
-            self.run(lease.retire(), "revocation of an idle lease")
-
-    def _retire_idle(self) -> None:
+    def _revoke_idle(self) -> None:
         """Revoke what was idle for too long, and come back for the next."""
         loop = asyncio.get_running_loop()
         due = loop.time() + _EARLY  # without this it would come back at once, and again, until the clock has moved
@@ -206,10 +207,10 @@ class LeasePool:
         oldest = inf
         for idle in self._idle.values():
             while idle and idle[0].idle_since + IDLE_SECONDS <= due:
-                self.run(idle.pop(0).retire(), "revocation of an idle lease")
+                self.run(idle.pop(0).revoke(), "revocation of an idle lease")
             oldest = min([oldest, *(lease.idle_since for lease in idle)])
         if oldest < inf:
-            self._timer = start_timer_at(oldest + IDLE_SECONDS, self._retire_idle)
+            self._timer = start_timer_at(oldest + IDLE_SECONDS, self._revoke_idle)
 
     def join(self, session: Closing) -> None:
         """Close this session together with the pool."""
@@ -268,7 +269,7 @@ class LeasePool:
         if self._timer is not None:
             self._timer.cancel()
         for lease in [lease for idle in self._idle.values() for lease in idle]:
-            self.run(lease.retire(), "revocation of an idle lease")
+            self.run(lease.revoke(), "revocation of an idle lease")
         self._idle.clear()
         error = LeaseLostError("the client is being closed")
         error.__cause__ = ClientClosedError()
@@ -278,49 +279,9 @@ class LeasePool:
             session.close(error)
 
 
-class PoolSource:
-    """The leases of one TTL in a pool: a `LeaseSource`."""
-
-    __slots__ = ("_pool", "_ttl", "over", "run")
-
-    def __init__(self, pool: LeasePool, ttl: int) -> None:
-        self._pool = pool
-        self._ttl = ttl
-        self.over = pool.over
-        self.run = pool.run
-
-    async def borrow(self, key_prefix: bytes) -> Loan:
-        """See `LeaseSource.borrow`."""
-        return await self._pool.borrow(self._ttl)
-
-    async def try_borrow(self, key_prefix: bytes) -> Loan | None:
-        """See `LeaseSource.try_borrow`."""
-        return await self.borrow(key_prefix)
-
-    def adopting(self, lease: int) -> "AdoptingSource":
-        """See `LeaseSource.adopting`."""
-        return AdoptingSource(self._pool, lease)
-
-
-class AdoptingSource:
-    """A lease that exists already: a `LeaseSource`."""
-
-    __slots__ = ("_lease", "_pool", "over", "run")
-
-    def __init__(self, pool: LeasePool, lease: int) -> None:
-        self._pool = pool
-        self._lease = lease
-        self.over = pool.over
-        self.run = pool.run
-
-    async def borrow(self, key_prefix: bytes) -> Loan:
-        """See `LeaseSource.borrow`."""
-        return await self._pool.adopt(self._lease)
-
-    async def try_borrow(self, key_prefix: bytes) -> Loan | None:
-        """See `LeaseSource.try_borrow`."""
-        return await self.borrow(key_prefix)
-
-    def adopting(self, lease: int) -> "AdoptingSource":
-        """See `LeaseSource.adopting`."""
-        return AdoptingSource(self._pool, lease)
+async def _granted(granting: "asyncio.Task[KeptLease]") -> None:
+    """Wait until a lease is granted; cancelling the wait does not stop the grant."""
+    await asyncio.wait([granting])
+    if granting.cancelled():
+        raise ClientClosedError
+    granting.result()
