@@ -3,9 +3,9 @@
 from string import ascii_letters
 
 from etcd_aio import pb
-from etcd_aio.fake.calls import Call
 from etcd_aio.fake.cluster import Cluster
 from etcd_aio.fake.guard import Guard
+from etcd_aio.fake.node import Call
 from etcd_aio.fake.refusals import Refusal
 
 _LETTERS = 16  # of a token

@@ -1,12 +1,9 @@
 """A connection to a member, as the calls and streams on it see it: within the process or over a socket."""
 
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
 from etcd_aio.fake.link import Link
 from etcd_aio.fake.server import Server
-
-if TYPE_CHECKING:
-    from etcd_aio.fake.stream import FakeStream
 
 
 class Carrier(Protocol):
@@ -25,6 +22,3 @@ class Carrier(Protocol):
 
     def go_away(self, reason: str) -> None:
         """Announce that no new calls are taken."""
-
-    def stream_over(self, stream: "FakeStream") -> None:
-        """A stream ended."""

@@ -7,89 +7,21 @@ Time and randomness are passed in.
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from math import inf
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from etcd_aio import pb
 from etcd_aio.fake.alarms import Alarms
 from etcd_aio.fake.leases import LeaseTable
+from etcd_aio.fake.node import Isolated, Node
 from etcd_aio.fake.refusals import Reason, Refusal
 from etcd_aio.fake.releases import Release
 from etcd_aio.fake.store import Store
-from etcd_aio.fake.tokens import Tokens
 from etcd_aio.fake.txns import Writer
 from etcd_aio.fake.users import Users
 from etcd_aio.fake.watchers import WatchHub
 
-if TYPE_CHECKING:
-    from etcd_aio.fake.sessions import Session
-    from etcd_aio.fake.watch_stream import WatchStream
-
-PEER_PORT: Final = 2380
-CLIENT_PORT: Final = 2379
 _REQUEST_TIMEOUT: Final = 7.0  # seconds that a request waits for a leader: five, and two election timeouts
 _ELECTION: Final = 1.0  # seconds without a leader until one is elected, and up to as much again; etcd's default
-
-
-@dataclass(slots=True, eq=False)
-class Node:
-    """One member of the cluster.
-
-    Attributes:
-        id: its id.
-        name: its name, which is its host name too.
-        hub: its watchers.
-        watch_streams: the streams that they belong to.
-        tokens: those that it knows.
-        is_running: whether its process runs, and is not frozen.
-        isolated: what it knew when it lost the others; None if it reaches them.
-        served_at: the URLs of its sockets; empty without any.
-        led_streams: streams that end when it has no leader, besides those of watches.
-    """
-
-    id: int
-    name: str
-    hub: WatchHub
-    watch_streams: "dict[WatchStream, None]" = field(default_factory=dict)
-    tokens: Tokens = field(default_factory=Tokens)
-    is_running: bool = True
-    isolated: "Isolated | None" = None
-    served_at: list[str] = field(default_factory=list)
-    led_streams: "dict[Session, None]" = field(default_factory=dict)
-
-    @property
-    def is_available(self) -> bool:
-        """Whether it takes part in elections."""
-        return self.is_running and self.isolated is None
-
-    @property
-    def store(self) -> Store:
-        """The store, as it knows it."""
-        return self.hub.store
-
-    @property
-    def client_urls(self) -> list[str]:
-        """The URLs for clients: those of its sockets, if it has some."""
-        return self.served_at or [f"http://{self.name}:{CLIENT_PORT}"]
-
-    @property
-    def peer_url(self) -> str:
-        """The URL for other members."""
-        return f"http://{self.name}:{PEER_PORT}"
-
-
-@dataclass(frozen=True, slots=True)
-class Isolated:
-    """What a member knows that has lost the others, besides the store, and what it misses.
-
-    Attributes:
-        term: the Raft term.
-        index: the index of the last entry of the log.
-        missed: the revisions and changes of the transactions since then.
-    """
-
-    term: int
-    index: int
-    missed: list[tuple[int, Sequence[pb.KeyValue]]] = field(default_factory=list)
 
 
 @dataclass(frozen=True, slots=True)
@@ -261,8 +193,7 @@ class Cluster:
             self._election = now + _ELECTION * (1 + self.random_bits(20) / 2**20)
         for node in self.nodes:
             if self.leader_of(node) is None:
-                watches = [stream for stream in node.watch_streams if stream.needs_leader]
-                for stream in (*watches, *node.led_streams):
+                for stream in [stream for stream in node.streams if stream.needs_leader]:
                     stream.end(Refusal(Reason.NO_LEADER))
         self._go_on(now)
 
@@ -290,7 +221,7 @@ class Cluster:
             self._election,
             self.leases.next_look() if self.leader is not None else inf,
             *(node.hub.due() for node in self.nodes),
-            *(stream.due for node in self.nodes for stream in node.watch_streams),
+            *(stream.due for node in self.nodes for stream in node.streams),
             *(waiter.until for waiter in self._waiters if waiter.node.is_running),
         )
 
@@ -307,7 +238,7 @@ class Cluster:
                 self.revoke(expired)
         for node in self.nodes:
             node.hub.catch_up(now)
-            for stream in tuple(node.watch_streams):
+            for stream in tuple(node.streams):
                 stream.tick(now)
         for waiter in tuple(self._waiters):
             if waiter.node.is_running and waiter.until <= now:

@@ -85,7 +85,7 @@ class FakeConnection:
         if deadline <= self._loop.time():
             raise expired(Delivery.UNSENT)
         self._check()
-        stream = FakeStream(self, path, metadata, self._options.max_receive_bytes, collect)
+        stream = FakeStream(self, path, metadata, self._options.max_receive_bytes, self._stream_over, collect)
         self._streams[stream] = None
         self.link.post(stream)
         if self.link.is_silent:
@@ -152,14 +152,11 @@ class FakeConnection:
         for stream in tuple(self._streams):
             stream.on_resume()
 
-    # For calls and streams.
+    # Inside.
 
-    def stream_over(self, stream: "FakeStream") -> None:
-        """A stream ended."""
+    def _stream_over(self, stream: FakeStream) -> None:
         self._streams.pop(stream, None)
         self._close_if_drained()
-
-    # Inside.
 
     def _check(self) -> None:
         if self._is_lost or self._is_draining:

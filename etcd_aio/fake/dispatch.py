@@ -11,12 +11,12 @@ from etcd_aio import methods, pb
 from etcd_aio.codec import decode, encode
 from etcd_aio.errors import MalformedReplyError, StatusCode
 from etcd_aio.fake.auth_service import AuthService
-from etcd_aio.fake.calls import Call
-from etcd_aio.fake.cluster import Cluster, Node
+from etcd_aio.fake.cluster import Cluster
 from etcd_aio.fake.guard import Guard
-from etcd_aio.fake.kv_service import MOST_BYTES, KVService, writes
+from etcd_aio.fake.kv_service import KVService, writes
 from etcd_aio.fake.lease_service import LeaseService
 from etcd_aio.fake.maintenance_service import MaintenanceService
+from etcd_aio.fake.node import MOST_BYTES, Call, Node
 from etcd_aio.fake.outcomes import Pending
 from etcd_aio.fake.refusals import Reason, Refusal
 from etcd_aio.fake.sessions import EchoStream, ReplyStream, Session, Waits
@@ -201,10 +201,10 @@ class Dispatcher:
         if path == methods.LEASE_KEEP_ALIVE.path:
             return EchoStream(
                 methods.LEASE_KEEP_ALIVE.request,
-                self._keep_alive,
-                lambda at: Call(node, metadata, 0, at),
+                lambda request, at: self._keep_alive(Call(node, metadata, 0, at), request),
                 self._waits(node, path),
-                node.led_streams if needs_leader else None,
+                node.streams,
+                needs_leader=needs_leader,
             )
         if path == methods.WATCH.path:
             jitter = _PROGRESS / 10 * self.cluster.random_bits(20) / 2**20
@@ -219,7 +219,10 @@ class Dispatcher:
         row = self._reply_streams.get(path)
         if row is None:
             raise _unknown(path)
-        return ReplyStream(*row, lambda at: Call(node, metadata, 0, at), self._waits(node, path))
+        kind, answer = row
+        return ReplyStream(
+            kind, lambda request, at: answer(Call(node, metadata, 0, at), request), self._waits(node, path)
+        )
 
 
 def _rows(*rows: tuple[methods.AnyMethod, Any]) -> Mapping[str, tuple[type[pb.Message], Any]]:

@@ -7,7 +7,8 @@ from typing import Final
 from urllib.parse import parse_qs, urlsplit
 
 from etcd_aio import pb
-from etcd_aio.fake.cluster import Cluster, Node
+from etcd_aio.fake.cluster import Cluster
+from etcd_aio.fake.node import Node
 
 _JSON: Final = "application/json"
 _TEXT: Final = "text/plain; charset=utf-8"

@@ -13,7 +13,7 @@ from weakref import WeakSet
 from etcd_aio.base.not_awaitable import AsyncBlock
 from etcd_aio.errors import ConfigError, MalformedReplyError, StatusCode
 from etcd_aio.fake.clock import Clock, in_loop
-from etcd_aio.fake.cluster import CLIENT_PORT, Cluster, FakeBackup, Node
+from etcd_aio.fake.cluster import Cluster, FakeBackup
 from etcd_aio.fake.dispatch import Dispatcher
 from etcd_aio.fake.documents import Document, document
 from etcd_aio.fake.faults import Fault, Faults, check, refusal_of
@@ -21,6 +21,7 @@ from etcd_aio.fake.host import Host, Inbox
 from etcd_aio.fake.inspection import CallLog, FakeCall, FakeLease, FakeWatcher, leases_of, watchers_of
 from etcd_aio.fake.member import FakeMember
 from etcd_aio.fake.network import Network
+from etcd_aio.fake.node import CLIENT_PORT, Node
 from etcd_aio.fake.outcomes import Outcome, Pending
 from etcd_aio.fake.refusals import Refusal
 from etcd_aio.fake.releases import NEWEST, release_of
@@ -437,7 +438,7 @@ class FakeEtcd(AsyncBlock):
         for network in self._networks:
             network.forget()
         for node in self._cluster.nodes:
-            for stream in tuple(node.watch_streams):
+            for stream in tuple(node.streams):
                 stream.on_output = _nothing
                 stream.close()
 

@@ -8,7 +8,7 @@ from typing import Final
 
 from etcd_aio import methods
 from etcd_aio.errors import ConfigError, StatusCode
-from etcd_aio.fake.cluster import Node
+from etcd_aio.fake.node import Node
 from etcd_aio.fake.outcomes import NEVER, Outcome, Pending
 from etcd_aio.fake.refusals import Reason, Refusal
 from etcd_aio.fake.sessions import Session, SilentStream

@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 
 from etcd_aio import pb
-from etcd_aio.fake.calls import Call
 from etcd_aio.fake.cluster import Cluster
+from etcd_aio.fake.node import Call
 from etcd_aio.fake.refusals import Reason, Refusal
 from etcd_aio.transport import token_of
 

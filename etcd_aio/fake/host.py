@@ -10,7 +10,7 @@ from random import Random
 from typing import Protocol
 
 from etcd_aio.base.aio import wake
-from etcd_aio.fake.cluster import Node
+from etcd_aio.fake.node import Node
 
 
 class Arrival(Protocol):

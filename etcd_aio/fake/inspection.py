@@ -6,10 +6,12 @@ from dataclasses import dataclass
 from typing import Final
 
 from etcd_aio.errors import StatusCode
-from etcd_aio.fake.cluster import Cluster, Node
+from etcd_aio.fake.cluster import Cluster
+from etcd_aio.fake.node import Node
 from etcd_aio.fake.outcomes import NEVER, Outcome
 from etcd_aio.fake.refusals import Refusal
 from etcd_aio.fake.sessions import Ending, Session
+from etcd_aio.fake.watch_stream import WatchStream
 from etcd_aio.fake.watchers import State, Watcher
 
 _MOST_CALLS: Final = 100_000
@@ -88,7 +90,8 @@ def watchers_of(cluster: Cluster) -> tuple[FakeWatcher, ...]:
     return tuple(
         _watcher(number, watch_id, watcher, node.store.revision)
         for number, node in enumerate(cluster.nodes)
-        for stream in node.watch_streams
+        for stream in node.streams
+        if isinstance(stream, WatchStream)
         for watch_id, watcher in stream.watchers()
     )
 

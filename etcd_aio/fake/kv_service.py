@@ -7,14 +7,13 @@ from typing import Final
 from etcd_aio import pb
 from etcd_aio.codec import encode
 from etcd_aio.fake.alarms import puts_something
-from etcd_aio.fake.calls import Call
 from etcd_aio.fake.cluster import Cluster
 from etcd_aio.fake.guard import Guard
+from etcd_aio.fake.node import MOST_BYTES, Call
 from etcd_aio.fake.ranges import answer_range, check_range, check_stream, stream_range
 from etcd_aio.fake.refusals import Reason, Refusal
 from etcd_aio.fake.txns import check_delete, check_put, check_txn
 
-MOST_BYTES: Final = 3 * 2**19  # of a write; etcd's default of --max-request-bytes
 _OVERHEAD: Final = 18  # bytes that the log entry has besides the request
 
 

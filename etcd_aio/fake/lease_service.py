@@ -3,9 +3,9 @@
 from typing import Final
 
 from etcd_aio import pb
-from etcd_aio.fake.calls import Call
 from etcd_aio.fake.cluster import Cluster
 from etcd_aio.fake.guard import Guard
+from etcd_aio.fake.node import Call
 from etcd_aio.fake.refusals import Refusal
 
 _MISSING: Final = -1  # the TTL of a lease that does not exist

@@ -7,9 +7,9 @@ from zlib import crc32
 
 from etcd_aio import pb
 from etcd_aio.errors import StatusCode
-from etcd_aio.fake.calls import Call
 from etcd_aio.fake.cluster import Cluster
 from etcd_aio.fake.guard import Guard
+from etcd_aio.fake.node import Call
 from etcd_aio.fake.refusals import Reason, Refusal
 
 _PAGE: Final = 4096

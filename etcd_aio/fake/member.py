@@ -4,8 +4,9 @@ from collections.abc import Callable
 
 from etcd_aio.base.reprs import when_constructed
 from etcd_aio.fake.clock import Clock, in_loop
-from etcd_aio.fake.cluster import Cluster, Node
+from etcd_aio.fake.cluster import Cluster
 from etcd_aio.fake.host import Host
+from etcd_aio.fake.node import Node
 
 
 class FakeMember:

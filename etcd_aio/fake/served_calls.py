@@ -111,7 +111,7 @@ class ServedCalls(AbstractHandler):
             await exchange.end(StatusCode.DEADLINE_EXCEEDED, "context deadline exceeded")
 
     async def _stream(self, exchange: "_Exchange", path: str, metadata: Metadata) -> None:
-        stream = FakeStream(self._connection, path, metadata, _NO_LIMIT)
+        stream = FakeStream(self._connection, path, metadata, _NO_LIMIT, self.streams.discard)
         self._connection.link.post(stream)
         self.streams.add(stream)
         requests = start_background_task(_pass_requests(exchange, stream), name=f"etcd_aio.fake.requests {path}")
@@ -121,7 +121,6 @@ class ServedCalls(AbstractHandler):
         finally:
             requests.cancel()
             stream.cancel()
-            self.streams.discard(stream)
 
 
 class _Exchange:

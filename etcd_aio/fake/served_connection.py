@@ -16,7 +16,6 @@ from etcd_aio.fake.host import Host
 from etcd_aio.fake.link import Link
 from etcd_aio.fake.served_calls import ServedCalls
 from etcd_aio.fake.server import Server
-from etcd_aio.fake.stream import FakeStream
 
 _PREFACE: Final = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
 _LONGEST_HEAD: Final = 2**14  # bytes of a request of HTTP/1
@@ -122,9 +121,6 @@ class ServedConnection(asyncio.Protocol):
             # h2 sends nothing more behind a GOAWAY of its own.
             content = struct.pack(">LL", self._calls.last_id, 0) + reason.encode()
             self._transport.write(struct.pack(">L", len(content))[1:] + bytes([_GOAWAY]) + bytes(5) + content)
-
-    def stream_over(self, stream: FakeStream) -> None:
-        """A stream ended."""
 
     async def aclose(self) -> None:
         """End at once, and wait for the tasks of its calls."""

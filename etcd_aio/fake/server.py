@@ -2,8 +2,8 @@
 
 from typing import Protocol
 
-from etcd_aio.fake.cluster import Node
 from etcd_aio.fake.documents import Document
+from etcd_aio.fake.node import Node
 from etcd_aio.fake.outcomes import Outcome, Pending
 from etcd_aio.fake.sessions import Session
 from etcd_aio.transport import Metadata

@@ -6,12 +6,12 @@ something has happened. The other side takes the replies when it likes.
 
 from collections import deque
 from collections.abc import Callable, Iterator
+from math import inf
 from typing import Generic, Protocol, TypeVar
 
 from etcd_aio import pb
 from etcd_aio.codec import decode, encode
 from etcd_aio.errors import StatusCode
-from etcd_aio.fake.calls import Call
 from etcd_aio.fake.refusals import Refusal
 
 Request = TypeVar("Request", bound=pb.Message)
@@ -69,15 +69,24 @@ class Ending:
 class Session:
     """One stream.
 
+    Args:
+        among: has the stream while it is open. Default: nothing has it.
+        needs_leader: whether it ends when its member has no leader.
+
     Attributes:
         out: encoded replies that were not taken yet.
         ending: how it has ended, for those that outlive it.
         refusal: the status at the end; None for OK.
         cut_after: replies after which the connection breaks; None for no limit.
         on_output: called when there are replies to take, or the stream is over.
+        due: when to call `tick` next; infinity for never.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, among: "dict[Session, None] | None" = None, *, needs_leader: bool = False) -> None:
+        self._among = {} if among is None else among
+        self._among[self] = None
+        self.needs_leader = needs_leader
+        self.due = inf
         self.out: deque[bytes] = deque()
         self.ending = Ending()
         self.refusal: Refusal | None = None
@@ -107,6 +116,10 @@ class Session:
 
     def close(self) -> None:
         """Release what the stream holds; it is over, or its connection is."""
+        self._among.pop(self, None)
+
+    def tick(self, now: float) -> None:
+        """Do what is due."""
 
     def send(self, message: pb.Message) -> None:
         """Send a reply."""
@@ -130,22 +143,19 @@ class ReplyStream(Session, Generic[Request]):
 
     Args:
         request: the class of the request.
-        answer: yields the replies.
-        call: makes the call.
+        answer: yields the replies to the request, at a time.
         wait: lets the request wait for a leader.
     """
 
     def __init__(
         self,
         request: type[Request],
-        answer: Callable[[Call, Request], Iterator[pb.Message]],
-        call: Callable[[float], Call],
+        answer: Callable[[Request, float], Iterator[pb.Message]],
         wait: Waits,
     ) -> None:
         super().__init__()
         self._request = request
         self._answer = answer
-        self._call = call
         self._wait = wait
         self._has_request = False
 
@@ -163,7 +173,7 @@ class ReplyStream(Session, Generic[Request]):
 
     def _reply(self, request: Request, now: float) -> None:
         try:
-            for message in self._answer(self._call(now), request):
+            for message in self._answer(request, now):
                 self.send(message)
         except Refusal as refusal:
             self.end(refusal)
@@ -176,29 +186,26 @@ class EchoStream(Session, Generic[Request]):
 
     Args:
         request: the class of the requests.
-        answer: returns the reply.
-        call: makes the call of a request.
+        answer: returns the reply to a request, at a time.
         wait: lets a request wait for a leader.
-        among: has the stream while it is open; None for nothing.
+        among, needs_leader: see `Session`.
     """
 
     def __init__(
         self,
         request: type[Request],
-        answer: Callable[[Call, Request], pb.Message],
-        call: Callable[[float], Call],
+        answer: Callable[[Request, float], pb.Message],
         wait: Waits,
-        among: "dict[Session, None] | None",
+        among: dict[Session, None],
+        *,
+        needs_leader: bool,
     ) -> None:
-        super().__init__()
+        super().__init__(among, needs_leader=needs_leader)
         self._request = request
         self._answer = answer
-        self._call = call
         self._wait = wait
         self._waiting = 0  # requests that wait for a leader
         self._is_half_closed = False
-        self._among = {} if among is None else among
-        self._among[self] = None
 
     def receive(self, payload: bytes, now: float) -> None:
         request = decode(self._request, payload)
@@ -213,9 +220,6 @@ class EchoStream(Session, Generic[Request]):
         if not self._waiting:
             self.end()
 
-    def close(self) -> None:
-        self._among.pop(self, None)
-
     def _reply_late(self, request: Request, now: float) -> None:
         self._waiting -= 1
         self._reply(request, now)
@@ -226,6 +230,6 @@ class EchoStream(Session, Generic[Request]):
         if self.is_over:  # a request before this one has ended it
             return
         try:
-            self.send(self._answer(self._call(now), request))
+            self.send(self._answer(request, now))
         except Refusal as refusal:
             self.end(refusal)

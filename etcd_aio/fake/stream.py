@@ -16,15 +16,30 @@ class FakeStream:
     """One stream of messages. See `transport.Stream`.
 
     As an arrival it stands for its oldest request that was not served yet: only one of a stream is on its way.
+
+    Args:
+        connection: carries it.
+        path: the gRPC path.
+        metadata: the metadata.
+        limit: bytes of the largest message that is received.
+        on_over: called with the stream when it is over for its caller, perhaps repeatedly.
+        collect: makes what a large message is fed to; None to receive it whole.
     """
 
     def __init__(
-        self, connection: Carrier, path: str, metadata: Metadata, limit: int, collect: Collect | None = None
+        self,
+        connection: Carrier,
+        path: str,
+        metadata: Metadata,
+        limit: int,
+        on_over: Callable[["FakeStream"], None],
+        collect: Collect | None = None,
     ) -> None:
         self._connection = connection
         self._path = path
         self._metadata = metadata
         self._limit = limit
+        self._on_over = on_over
         self._collect = collect
         self._session: Session | None = None
         self._requests: list[Callable[[Session], None]] = []
@@ -170,7 +185,7 @@ class FakeStream:
     def _end(self) -> None:
         self._is_over = True
         self._close_session()
-        self._connection.stream_over(self)
+        self._on_over(self)
 
     def _close_session(self) -> None:
         if self._session is not None:

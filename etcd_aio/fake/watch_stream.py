@@ -7,8 +7,8 @@ from typing import Final
 
 from etcd_aio import pb
 from etcd_aio.codec import decode, encode
-from etcd_aio.fake.cluster import Cluster, Node
-from etcd_aio.fake.kv_service import MOST_BYTES
+from etcd_aio.fake.cluster import Cluster
+from etcd_aio.fake.node import MOST_BYTES, Node
 from etcd_aio.fake.refusals import Reason, Refusal
 from etcd_aio.fake.sessions import Session
 from etcd_aio.fake.watchers import Delivery, State, Watcher
@@ -61,7 +61,7 @@ class WatchStream(Session):
         *,
         needs_leader: bool = False,
     ) -> None:
-        super().__init__()
+        super().__init__(node.streams, needs_leader=needs_leader)
         self._cluster = cluster
         self._node = node
         self._hub = node.hub
@@ -70,8 +70,6 @@ class WatchStream(Session):
         self._watches: dict[int, _Watch] = {}
         self._next_id = 0
         self.due = now + progress_every
-        self.needs_leader = needs_leader
-        node.watch_streams[self] = None
 
     def __len__(self) -> int:
         return len(self._watches)
@@ -110,7 +108,7 @@ class WatchStream(Session):
         for watch in self._watches.values():
             self._hub.remove(watch.watcher)
         self._watches.clear()
-        self._node.watch_streams.pop(self, None)
+        super().close()
 
     # Requests.
 

@@ -10,9 +10,9 @@ from typing import Any, Final, Protocol, TypeAlias
 
 from etcd_aio import Client, methods
 from etcd_aio.fake import FakeEtcd
-from etcd_aio.fake.cluster import Node
 from etcd_aio.fake.link import Link
 from etcd_aio.fake.network import Network
+from etcd_aio.fake.node import Node
 from etcd_aio.fake.outcomes import Outcome, Pending
 from etcd_aio.fake.refusals import Refusal
 from etcd_aio.fake.sessions import Session

@@ -5,10 +5,10 @@ from random import Random
 from typing import Protocol
 
 from etcd_aio.errors import StatusCode
-from etcd_aio.fake.cluster import Node
 from etcd_aio.fake.documents import Document
 from etcd_aio.fake.host import Host, Inbox
 from etcd_aio.fake.link import Link
+from etcd_aio.fake.node import Node
 from etcd_aio.fake.outcomes import Outcome
 from etcd_aio.fake.refusals import Refusal
 from etcd_aio.fake.sessions import Session

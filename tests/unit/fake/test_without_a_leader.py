@@ -198,7 +198,7 @@ async def test_a_lease_stream_that_needs_a_leader_ends_without_one() -> None:
         fake.members[2].isolate()
         assert strict.refusal is not None
         assert strict.refusal.text == "etcdserver: no leader"
-        assert not node.led_streams
+        assert list(node.streams) == [patient]
         fake.receive(patient, bytes(pb.LeaseKeepAliveRequest(id=1)))
         assert not patient.is_over
         await fake.advance(8.0)
