@@ -52,7 +52,6 @@ INTERNAL: Final = frozenset(
     | _of("etcd_aio.concurrency.Session", "borrow try_borrow adopting run end delete close is_lent over")
     | _of("etcd_aio.observing", "ObservedCall ObserverGroup with_defaults")
     | _of("etcd_aio.recipes", "Turnstile run_stm")
-    | _of("etcd_aio.recipes.Worker", "store writer keys source wake shift_over job_dropped")
     | _of("etcd_aio.recipes.Job", "lose claim_deleted is_ending")
     | _of("etcd_aio.services", "JSONValue KeptEntry")
     | _of("etcd_aio.contrib.discovery.grpc", "State")

@@ -7,17 +7,19 @@ lease was never lost; and no other worker can have deleted the claim.
 """
 
 import asyncio
+import random
 import time
+from collections.abc import Callable
 from types import TracebackType
-from typing import Final, Protocol, Self
+from typing import Final, Self
 
-from etcd_aio import Key, KeyValue, Op, Store, TxnResult, Writer, op
+from etcd_aio import Key, KeyValue, Op, TxnResult, op
 from etcd_aio.arguments import to_bytes
 from etcd_aio.base.aio import TaskCanceller
 from etcd_aio.base.call_options import UNSET, Timeout
 from etcd_aio.base.not_awaitable import AsyncBlock
 from etcd_aio.base.reprs import when_constructed
-from etcd_aio.concurrency import CANCELLED_SECONDS
+from etcd_aio.concurrency import BACKOFF, CANCELLED_SECONDS
 from etcd_aio.errors import (
     ClientUsageError,
     EtcdError,
@@ -26,7 +28,8 @@ from etcd_aio.errors import (
     NoSpaceError,
     ResultLostError,
 )
-from etcd_aio.recipes.work_queue.jobs import JobKeys, Kind, checked_delay, id_of
+from etcd_aio.recipes.work_queue.jobs import Kind, checked_delay, id_of
+from etcd_aio.recipes.work_queue.shift import SLOW, Shift
 from etcd_aio.types import shown_key
 
 _MOST_OPERATIONS: Final = 120
@@ -39,43 +42,6 @@ _ALIKE: Final = {  # which earlier requests have done what a later one is for
     "retry": frozenset({"retry", "release"}),
     "release": frozenset({"retry", "release"}),
 }
-
-
-class Shift(Protocol):
-    """What a job needs from its worker: the lease, and the ways to write.
-
-    Attributes:
-        store: reads and writes.
-        writer: makes the txns.
-        keys: of the work queue.
-        worker_key: the worker's own key.
-        revision: its `create_revision`.
-        timeout: seconds for a call that has no `timeout` of its own; None for no limit.
-        max_tries: attempts after which a job is given up.
-        cancels: whether a loss cancels the task of a block.
-    """
-
-    store: Store
-    writer: Writer
-    keys: JobKeys
-    worker_key: bytes
-    revision: int
-    timeout: float | None
-    max_tries: int
-    cancels: bool
-
-    @property
-    def left(self) -> float:
-        """Seconds until the jobs are lost, unless a renewal is acknowledged before. Thread-safe."""
-        ...
-
-    def ended(self, job: "Job") -> None:
-        """The job is not this worker's any more."""
-        ...
-
-    def run_later(self, job: "Job", *, delay: float = 0.0, has_begun: bool = True) -> None:
-        """Release a job in the background, until that is answered or the lease is lost."""
-        ...
 
 
 class Job(AsyncBlock):
@@ -96,12 +62,13 @@ class Job(AsyncBlock):
     __slots__ = (
         "__weakref__",
         "_canceller",
+        "_context",
         "_is_dirty",
         "_is_ended",
         "_is_ending",
         "_is_unclaimed",
         "_job",
-        "_reason",
+        "_on_ended",
         "_shift",
         "_unanswered",
         "error",
@@ -111,10 +78,22 @@ class Job(AsyncBlock):
         "value",
     )
 
-    def __init__(self, shift: Shift, job: bytes, value: bytes, tries: int, revision: int, *, is_dirty: bool) -> None:
+    def __init__(
+        self,
+        shift: Shift,
+        job: bytes,
+        value: bytes,
+        tries: int,
+        revision: int,
+        on_ended: Callable[[bytes, "Job"], None],
+        *,
+        is_dirty: bool,
+    ) -> None:
         self._shift = shift
+        self._context = shift.context
         self._job = job
-        self.key = shift.keys.of(Kind.ITEM, job)
+        self._on_ended = on_ended  # it is not this worker's any more
+        self.key: bytes = self._key(Kind.ITEM)
         self.value = value
         self.tries = tries
         self.fencing_token = revision
@@ -164,7 +143,7 @@ class Job(AsyncBlock):
         if self.error is None:
             self.error = JobLostError(f"job {shown_key(self.key)} is lost: {reason}")
             self.error.__cause__ = cause
-            self._shift.ended(self)
+            self._on_ended(self._job, self)
             if self._canceller is not None and not self._is_ending:
                 self._canceller.cancel()
         self.error.maybe_applied = bool(self._unanswered)  # an own request may have ended it before
@@ -179,7 +158,7 @@ class Job(AsyncBlock):
         if self._is_ending:
             return  # its answer decides, if there is one
         if self._unanswered:
-            self._shift.ended(self)
+            self._on_ended(self._job, self)
         else:
             self.lose("its claim was deleted")
 
@@ -190,7 +169,7 @@ class Job(AsyncBlock):
             raise ClientUsageError("a job can only be entered once")
         if self.is_lost:
             raise self._lost()
-        self._canceller = TaskCanceller(cancels=self._shift.cancels)
+        self._canceller = TaskCanceller(cancels=self._context.cancels)
         return self
 
     async def __aexit__(
@@ -208,7 +187,7 @@ class Job(AsyncBlock):
         if self._is_ended:
             return
         if isinstance(exc, asyncio.CancelledError):
-            self._shift.run_later(self)
+            self._release_later()
             return
         try:
             if exc is None:
@@ -217,7 +196,7 @@ class Job(AsyncBlock):
                 await self.retry()
         except BaseException as error:  # a cancellation too: the worker must not wait for this job for ever
             if not self._is_ended and self.error is None:
-                self._shift.run_later(self)
+                self._release_later()
             if exc is None or not isinstance(error, EtcdError):
                 raise
             exc.add_note(f"Meanwhile: {error.message}")
@@ -259,10 +238,10 @@ class Job(AsyncBlock):
         Cancellation: the attempt was ended or not; call it again.
         """
         seconds = checked_delay(delay)
-        if self.tries >= self._shift.max_tries:
+        if self.tries >= self._context.max_tries:
             try:
                 await self.reject(
-                    reason or f"attempt {self.tries} of {self._shift.max_tries} has failed", timeout=timeout
+                    reason or f"attempt {self.tries} of {self._context.max_tries} has failed", timeout=timeout
                 )
             except NoSpaceError:  # it is given up later
                 await self._release(timeout)
@@ -310,13 +289,34 @@ class Job(AsyncBlock):
             then.append(op.put(self._key(Kind.DELAY), f"{time.time() + delay:.3f}"))
         await self._end("release", then, timeout)
 
+    def _release_later(self, *, delay: float = 0.0, has_begun: bool = True) -> None:
+        """Release it in the background, until that is answered or the lease is lost."""
+        self._context.source.run(self._release_at_last(delay, has_begun), "release of a job")
+
+    async def _release_at_last(self, delay: float, has_begun: bool) -> None:
+        backoff, failures = BACKOFF, 0
+        while not (self._is_ended or self.is_lost):
+            try:
+                await self._release(delay=delay, has_begun=has_begun)
+            except EtcdError as error:
+                if isinstance(error, ClientUsageError) or self.is_lost:
+                    self._on_ended(self._job, self)
+                    return
+                if not error.retryable and backoff is BACKOFF:  # such as rights that are missing
+                    backoff, failures = SLOW, 0
+                    text = "%s: job %s cannot be released, which is tried again; until then it stays claimed: %s"
+                    self._context.log.warning(text, self._context.what, shown_key(self.key), error)
+                    self._on_ended(self._job, self)  # the worker goes on without it, but owes its release
+            await asyncio.sleep(backoff.wait(failures, random.random))
+            failures += 1
+
     def _key(self, kind: Kind) -> bytes:
-        return self._shift.keys.of(kind, self._job)
+        return self._context.keys.of(kind, self._job)
 
     def _deletions(self) -> list[Op]:
         keys = [self.key, self._key(Kind.CLAIM), self._key(Kind.TRIES)]
         if ident := id_of(self._job):
-            keys.append(self._shift.keys.id_key(ident))
+            keys.append(self._context.keys.id_key(ident))
         return [op.delete(key) for key in keys]
 
     async def _end(self, how: str, then: list[Op], timeout: Timeout) -> None:
@@ -333,7 +333,7 @@ class Job(AsyncBlock):
         txn = op.txn(when=[owned], then=then, otherwise=[claim, item, worker])
         self._is_ending = True
         try:
-            result = await self._commit(how, txn, shift.timeout if timeout is UNSET else timeout)
+            result = await self._commit(how, txn, self._context.timeout if timeout is UNSET else timeout)
         except BaseException:  # a cancellation too
             self._is_ending = False
             if self._is_unclaimed:
@@ -348,20 +348,20 @@ class Job(AsyncBlock):
                 raise self.lose("its claim is gone")
         self._is_ended = True
         self.error = None  # what was lost meanwhile came too late
-        shift.ended(self)
+        self._on_ended(self._job, self)
 
     async def _commit(self, how: str, txn: op.TxnOp, timeout: float | None) -> TxnResult | None:
         """Send a txn; again if its answer is lost. What was not answered, here or before, is kept in mind.
 
         Returns None if it has ended the job, and what it has deleted is compacted.
         """
-        shift = self._shift
-        is_exact = not hasattr(shift.writer, "do")  # no store, so its answers are true of every copy
+        store, writer = self._context.store, self._context.writer
+        is_exact = not hasattr(writer, "do")  # no store, so its answers are true of every copy
         clock = asyncio.get_running_loop().time
         began = clock()
         was_unanswered = how in self._unanswered
         self._unanswered.add(how)  # if the call is cancelled, too
-        through = shift.writer.txn().when(*txn.when).then(*txn.then).otherwise(*txn.otherwise)
+        through = writer.txn().when(*txn.when).then(*txn.then).otherwise(*txn.otherwise)
         try:
             result = await through.commit(timeout=timeout, retry=None if is_exact else "safe")
         except ResultLostError as lost:
@@ -371,7 +371,7 @@ class Job(AsyncBlock):
                 return None
             left = None if timeout is None else max(0.0, timeout - (clock() - began))
             # The condition is on a revision that never comes back, so it fails again.
-            return await shift.store.do(op.txn(when=txn.when, otherwise=txn.otherwise), timeout=left)
+            return await store.do(op.txn(when=txn.when, otherwise=txn.otherwise), timeout=left)
         except EtcdError as error:
             if not (error.maybe_applied or was_unanswered):
                 self._unanswered.discard(how)
@@ -388,7 +388,7 @@ class Job(AsyncBlock):
                 self._unanswered.discard(how)
             return result
         try:
-            return await shift.store.do(txn, timeout=left, retry="always")
+            return await store.do(txn, timeout=left, retry="always")
         except EtcdError as error:
             error.maybe_applied = True  # by the first one
             raise

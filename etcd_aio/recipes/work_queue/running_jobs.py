@@ -56,6 +56,10 @@ class RunningJobs:
         del self._jobs[name]
         return True
 
+    def clear(self) -> None:
+        """Forget all of them."""
+        self._jobs.clear()
+
     def _drop(self, name: bytes, reference: ReferenceType[Job]) -> None:
         if self._jobs.get(name) is reference:
             del self._jobs[name]

@@ -1,61 +1,126 @@
-"""Shift: one lease of a worker, and the jobs that are claimed under it.
+"""Shift: one lease of a worker, under which it claims jobs.
 
 When the lease is lost, or less than the margin is left of it, the shift ends: all its jobs are lost. Until then the
 lease is renewed, so no claim ends by itself: each job that is not run any more is released, however long that takes.
 """
 
-import asyncio
-import random
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+from etcd_aio import Store, Writer
 from etcd_aio.base.aio import start_timer
 from etcd_aio.base.backoff import Backoff
-from etcd_aio.concurrency import BACKOFF, Loan
-from etcd_aio.errors import ClientUsageError, EtcdError, LeaseLostError
-from etcd_aio.recipes.work_queue.job import Job
-from etcd_aio.recipes.work_queue.jobs import Kind
-from etcd_aio.recipes.work_queue.running_jobs import RunningJobs
+from etcd_aio.base.logs import Log, log_for
+from etcd_aio.concurrency import LeaseSource, Loan
+from etcd_aio.errors import LeaseLostError
+from etcd_aio.recipes.work_queue.jobs import JobKeys
+from etcd_aio.types import shown_key
 
 if TYPE_CHECKING:
-    from etcd_aio.recipes.work_queue.worker import Worker
+    import asyncio
+
+logger: Final = logging.getLogger("etcd_aio.queues")
 
 SLOW: Final = Backoff(initial=0.5, multiplier=2.0, maximum=10.0, jitter=0.2)
 """Between two attempts at what is refused until an operator corrects something."""
 
 
-class WorkerShift:
-    """What `Worker` has while one lease lives; see `job.Shift`."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorkerContext:
+    """What a worker has in common with its shifts and its jobs.
 
-    def __init__(self, worker: "Worker", loan: Loan, worker_key: bytes) -> None:
-        self._worker = worker
-        self._margin = worker.margin
-        self._timer: asyncio.TimerHandle | None = None
+    Attributes:
+        store: reads and writes.
+        writer: makes the txns that end jobs.
+        keys: of the work queue.
+        source: lends the leases, and runs what may outlive the worker.
+        timeout: seconds for a call that has no `timeout` of its own; None for no limit.
+        max_tries: attempts after which a job is given up.
+        margin: seconds before the end of the lease at which the jobs are lost.
+        cancels: whether a loss cancels the task of a block.
+    """
+
+    store: Store
+    writer: Writer
+    keys: JobKeys
+    source: LeaseSource
+    timeout: float | None
+    max_tries: int
+    margin: float
+    cancels: bool
+
+    @property
+    def what(self) -> str:
+        """The work queue, for logs."""
+        return f"work queue {shown_key(self.keys.prefix[:-1])[1:]}"
+
+    @property
+    def log(self) -> Log:
+        """The log of the client."""
+        return log_for(logger, self.store)
+
+
+class Shift:
+    """One lease of a worker.
+
+    Args:
+        context: of the worker.
+        loan: the lease.
+        on_end: called once, with the shift, the reason and the cause, when it ends.
+        on_doubt: called when the store may be another one than before.
+
+    Attributes:
+        worker_key: the worker's own key, which proves that the lease was never lost.
+        revision: its `create_revision`.
+        claiming: the jobs that are being claimed.
+        dirty: the jobs that a late copy of a request may claim.
+        is_over: whether it has ended.
+    """
+
+    def __init__(
+        self,
+        context: WorkerContext,
+        loan: Loan,
+        *,
+        on_end: Callable[["Shift", str, BaseException | None], None],
+        on_doubt: Callable[[], None],
+    ) -> None:
+        self.context = context
         self.loan = loan
-        self.store = worker.store
-        self.writer = worker.writer
-        self.keys = worker.keys
-        self.timeout = worker.timeout
-        self.max_tries = worker.max_tries
-        self.cancels = worker.cancels
-        self.worker_key = worker_key
+        self._on_end = on_end
+        self._on_doubt = on_doubt
+        self._timer: asyncio.TimerHandle | None = None
+        self.worker_key = context.keys.worker_key(loan.id)
         self.revision = 0
-        self.jobs = RunningJobs(self._on_dropped)
         self.claiming: frozenset[bytes] = frozenset()
-        self.dirty: set[bytes] = set()  # jobs that a late copy of a request may claim
+        self.dirty: set[bytes] = set()
         self.is_over = False
 
     def begin(self, revision: int) -> None:
         """The worker's own key was created."""
         self.revision = revision
         self.loan.on_loss(self._on_loss)
-        self.loan.on_doubt(self._worker.follow_again)
+        self.loan.on_doubt(self._on_doubt)
         if not self.is_over:
             self._on_time()
 
     @property
     def left(self) -> float:
         """Seconds until the jobs are lost, unless a renewal is acknowledged before. Thread-safe."""
-        return 0.0 if self.is_over else max(0.0, self.loan.remaining - self._margin)
+        return 0.0 if self.is_over else max(0.0, self.loan.remaining - self.context.margin)
+
+    def end(self, reason: str, cause: BaseException | None = None) -> None:
+        """The lease is lost, or the worker is left."""
+        if self.is_over:
+            return
+        self.is_over = True
+        if self._timer is not None:
+            self._timer.cancel()
+        self.loan.on_loss(None)
+        self.loan.on_doubt(None)
+        self._on_end(self, reason, cause)
 
     def _on_time(self) -> None:
         """The margin is looked at when it would have begun without the renewals since."""
@@ -66,48 +131,3 @@ class WorkerShift:
 
     def _on_loss(self, error: LeaseLostError) -> None:
         self.end(error.message, error)
-
-    def end(self, reason: str, cause: BaseException | None = None) -> None:
-        """The lease is lost, or the worker is left: so are all jobs."""
-        if self.is_over:
-            return
-        for job in self.jobs.copy().values():
-            job.lose(reason, cause)
-        self.is_over = True
-        if self._timer is not None:
-            self._timer.cancel()
-        self.loan.on_loss(None)
-        self.loan.on_doubt(None)
-        self._worker.shift_over(self)
-
-    def ended(self, job: Job) -> None:
-        """The job is not this worker's any more."""
-        name = job.key[len(self.keys.of(Kind.ITEM)) :]
-        if self.jobs.remove(name, job):
-            self._worker.wake()
-
-    def _on_dropped(self, name: bytes) -> None:
-        """Nothing can end this job any more: its claim is the worker's to delete."""
-        if not self.is_over:
-            self.dirty.add(name)
-            self._worker.job_dropped(name)
-
-    def run_later(self, job: Job, *, delay: float = 0.0, has_begun: bool = True) -> None:
-        """Release a job in the background, until that is answered or the lease is lost."""
-        self._worker.source.run(self._release(job, delay, has_begun), "release of a job")
-
-    async def _release(self, job: Job, delay: float, has_begun: bool) -> None:
-        backoff, failures = BACKOFF, 0
-        while not (job.is_ended or job.is_lost):
-            try:
-                await job._release(delay=delay, has_begun=has_begun)
-            except EtcdError as error:
-                if isinstance(error, ClientUsageError) or job.is_lost:
-                    self.ended(job)
-                    return
-                if not error.retryable and backoff is BACKOFF:  # such as rights that are missing
-                    backoff, failures = SLOW, 0
-                    self._worker.release_refused(job, error)
-                    self.ended(job)  # the worker goes on without it, but owes its release
-            await asyncio.sleep(backoff.wait(failures, random.random))
-            failures += 1

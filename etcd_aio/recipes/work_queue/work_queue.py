@@ -1,6 +1,6 @@
 """WorkQueue: jobs that are done although workers crash, each by one worker at a time.
 
-`jobs.py` has the keys, `worker.py` claims jobs under a lease, and `job.py` ends them.
+`jobs.py` has the keys, `worker.py` claims jobs, `shift.py` has the lease of their claims, and `job.py` ends them.
 """
 
 import asyncio
@@ -8,20 +8,21 @@ import os
 import socket
 import time
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, Protocol
 
-from etcd_aio import Key, KeyValue, OutcomeUnknownError, ResultLostError, TxnResult, Writer, op
+from etcd_aio import Key, KeyValue, OutcomeUnknownError, ResultLostError, Store, TxnResult, Writer, op
 from etcd_aio.arguments import encode_key, to_bytes, whole_number
 from etcd_aio.base.call_options import UNSET, Timeout
 from etcd_aio.base.deadline import NEVER, deadline_after, time_left
 from etcd_aio.base.reprs import when_constructed
-from etcd_aio.concurrency import OnLost, checked_margin
+from etcd_aio.concurrency import LeasePool, OnLost, checked_margin
 from etcd_aio.errors import EtcdError, InvalidRequestError
 from etcd_aio.recipes.queue.numbers import next_number
 from etcd_aio.recipes.queue.priority_queue import DEFAULT_PRIORITY
 from etcd_aio.recipes.queue.queue import DEFAULT_TIMEOUT, put_in_doubt
 from etcd_aio.recipes.work_queue.jobs import JobKeys, Kind, checked_delay, id_of, job_name
-from etcd_aio.recipes.work_queue.worker import HasLeases, Worker
+from etcd_aio.recipes.work_queue.shift import WorkerContext
+from etcd_aio.recipes.work_queue.worker import Worker
 from etcd_aio.store import writer_for
 from etcd_aio.types import KeyLike, ValueLike, shown_key
 
@@ -33,6 +34,12 @@ DEFAULT_MAX_TRIES: Final = 5
 
 DEFAULT_CONCURRENCY: Final = 1
 """Jobs of a worker at a time; one that runs jobs in tasks names a larger number."""
+
+
+class HasLeases(Store, Protocol):
+    """A client: it has the leases of locks."""
+
+    def _lease_pool(self) -> LeasePool: ...
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -205,19 +212,19 @@ class WorkQueue:
         """
         if on_lost not in ("cancel", "signal"):
             raise InvalidRequestError(f"on_lost must be 'cancel' or 'signal'; got {on_lost!r}")
+        concurrency = whole_number(concurrency, "concurrency", minimum=1)
         name = f"{socket.gethostname()}/{os.getpid()}" if owner is None else owner
-        return Worker(
-            self._store,
-            self._writer,
-            self._keys,
-            ttl=self._ttl,
+        context = WorkerContext(
+            store=self._store,
+            writer=self._writer,
+            keys=self._keys,
+            source=self._store._lease_pool().source(self._ttl),
+            timeout=self._timeout,
             max_tries=self._max_tries,
-            concurrency=whole_number(concurrency, "concurrency", minimum=1),
             margin=checked_margin(margin, self._ttl),
             cancels=on_lost == "cancel",
-            owner=to_bytes(name, "owner"),
-            timeout=self._timeout,
         )
+        return Worker(context, concurrency=concurrency, owner=to_bytes(name, "owner"))
 
     async def size(self, *, timeout: Timeout = UNSET) -> int:
         """Count the jobs that are queued or running.

@@ -10,20 +10,18 @@ A lease that is lost ends a shift: all its jobs are lost, and the worker goes on
 """
 
 import asyncio
-import logging
 import random
 import time
 from collections import deque
 from collections.abc import AsyncIterator, Sequence
 from types import TracebackType
-from typing import ClassVar, Final, Protocol, Self
+from typing import ClassVar, Final, Self
 
-from etcd_aio import Key, KeyValue, PutResult, Store, TxnResult, Watcher, Writer, op
+from etcd_aio import Key, KeyValue, PutResult, TxnResult, Watcher, op
 from etcd_aio.base.aio import check_loop, start_background_task, start_timer, wake
-from etcd_aio.base.logs import log_for
 from etcd_aio.base.not_awaitable import NotAwaitable
 from etcd_aio.base.reprs import when_constructed
-from etcd_aio.concurrency import BACKOFF, LeasePool, LeaseSource
+from etcd_aio.concurrency import BACKOFF
 from etcd_aio.errors import (
     ClientUsageError,
     CompactedError,
@@ -35,22 +33,15 @@ from etcd_aio.errors import (
 )
 from etcd_aio.recipes.queue.candidates import Spread
 from etcd_aio.recipes.work_queue.job import Job
-from etcd_aio.recipes.work_queue.jobs import Board, Claim, FreeJob, JobKeys, Kind
-from etcd_aio.recipes.work_queue.shift import SLOW, WorkerShift
+from etcd_aio.recipes.work_queue.jobs import Board, Claim, FreeJob, Kind
+from etcd_aio.recipes.work_queue.running_jobs import RunningJobs
+from etcd_aio.recipes.work_queue.shift import SLOW, Shift, WorkerContext
 from etcd_aio.types import shown_key
-
-logger: Final = logging.getLogger("etcd_aio.queues")
 
 _MOST_AT_A_TIME: Final = 16  # claims of one txn: with the largest payloads, the answer is 24 MiB
 _GIVE_UP_SECONDS: Final = 60.0  # until a job that cannot be given up, as if it is too large for that, is claimed again
 _KEPT_SECONDS: Final = 1.0  # that a job is kept for a consumer that was cancelled, as by a timeout, and may come again
 _LEAVE_SECONDS: Final = 2.0  # that leaving waits for the end of the lease: twice etcd's default election timeout
-
-
-class HasLeases(Store, Protocol):
-    """A client: it has the leases of locks."""
-
-    def _lease_pool(self) -> LeasePool: ...
 
 
 class Worker(NotAwaitable, AsyncIterator[Job]):
@@ -65,37 +56,21 @@ class Worker(NotAwaitable, AsyncIterator[Job]):
 
     usage: ClassVar[str] = "a worker cannot be awaited: write `async with queue.worker() as worker:`"
 
-    def __init__(
-        self,
-        client: HasLeases,
-        writer: Writer,
-        keys: JobKeys,
-        *,
-        ttl: int,
-        max_tries: int,
-        concurrency: int,
-        margin: float,
-        cancels: bool,
-        owner: bytes,
-        timeout: float | None,
-    ) -> None:
-        self.store: Store = client
-        self.writer = writer
-        self.keys = keys
-        self.max_tries = max_tries
-        self.margin = margin
-        self.cancels = cancels
-        self.timeout = timeout
-        self.source: LeaseSource = client._lease_pool().source(ttl)
+    def __init__(self, context: WorkerContext, *, concurrency: int, owner: bytes) -> None:
+        self._context = context
+        self._store, self._keys, self._source = context.store, context.keys, context.source
+        self._timeout = context.timeout
+        self._max_tries = context.max_tries
         self._concurrency = concurrency
         self._owner = owner
-        self._what = f"work queue {shown_key(keys.prefix[:-1])[1:]}"
-        self._log = log_for(logger, client)
-        self._board = Board(keys)
+        self._what = context.what
+        self._log = context.log
+        self._board = Board(context.keys)
         self._is_loaded = False
         self._freeing: set[tuple[bytes, Claim]] = set()  # claims that are being deleted
         self._spread = Spread()
-        self._shift: WorkerShift | None = None
+        self._shift: Shift | None = None
+        self._jobs = RunningJobs(self._job_dropped)  # of the shift
         self._waiting: deque[asyncio.Future[Job | EtcdError | None]] = deque()
         self._kept: deque[Job] = deque()  # claimed for consumers that were cancelled
         self._changed: asyncio.Future[None] | None = None
@@ -107,8 +82,7 @@ class Worker(NotAwaitable, AsyncIterator[Job]):
 
     @when_constructed
     def __repr__(self) -> str:
-        running = 0 if self._shift is None else len(self._shift.jobs)
-        return f"<Worker of {self._what} with {running} jobs>"
+        return f"<Worker of {self._what} with {len(self._jobs)} jobs>"
 
     # Lifetime.
 
@@ -134,20 +108,20 @@ class Worker(NotAwaitable, AsyncIterator[Job]):
         shift, self._shift = self._shift, None
         if shift is not None and not shift.is_over:
             shift.end("the block of the worker has ended")
-            ending = self.source.run(shift.loan.discard(), f"end of a worker of {self._what}")
+            ending = self._source.run(shift.loan.discard(), f"end of a worker of {self._what}")
             if not isinstance(exc, asyncio.CancelledError):
                 await asyncio.wait([ending, *self._tasks], timeout=_LEAVE_SECONDS)
 
-    async def _begin(self) -> WorkerShift:
+    async def _begin(self) -> Shift:
         """Borrow a lease, and create the worker's own key, which proves that the lease was never lost."""
         while True:
-            loan = await self.source.borrow(self.keys.of(Kind.CLAIM))
-            key = self.keys.worker_key(loan.id)
-            shift = WorkerShift(self, loan, key)
+            loan = await self._source.borrow(self._keys.of(Kind.CLAIM))
+            shift = Shift(self._context, loan, on_end=self._shift_over, on_doubt=self._follow_again)
+            key = shift.worker_key
             put, look = op.put(key, self._owner, lease=loan.id), op.get(key)
             try:
-                result = await self.store.do(
-                    op.txn(when=[Key(key).missing], then=[put], otherwise=[look]), timeout=self.timeout, retry="always"
+                result = await self._store.do(
+                    op.txn(when=[Key(key).missing], then=[put], otherwise=[look]), timeout=self._timeout, retry="always"
                 )
             except LeaseNotFoundError:
                 await loan.discard()
@@ -155,34 +129,39 @@ class Worker(NotAwaitable, AsyncIterator[Job]):
                     raise
                 continue
             except BaseException:  # a cancellation too: the lease may have the key
-                self.source.run(loan.discard(), f"end of a worker of {self._what}")
+                self._source.run(loan.discard(), f"end of a worker of {self._what}")
                 raise
             found = None if result.succeeded else result[look]
             shift.begin(result.revision if found is None else found.create_revision)
             if not shift.is_over:
                 return shift
-            self.source.run(loan.discard(), f"end of a worker of {self._what}")  # the answer took until its margin
+            self._source.run(loan.discard(), f"end of a worker of {self._what}")  # the answer took until its margin
 
-    def shift_over(self, shift: WorkerShift) -> None:
-        """The lease of a shift is lost, or the worker is left."""
+    def _shift_over(self, shift: Shift, reason: str, cause: BaseException | None) -> None:
+        """The lease of a shift is lost, or the worker is left: so are all its jobs."""
+        for job in self._jobs.copy().values():
+            job.lose(reason, cause)
+        self._jobs.clear()
         if self._shift is shift:
             self._shift = None
-            self.source.run(shift.loan.discard(), f"end of a worker of {self._what}")
+            self._source.run(shift.loan.discard(), f"end of a worker of {self._what}")
         self._kept.clear()
-        self.wake()
+        self._wake()
 
-    def release_refused(self, job: Job, error: EtcdError) -> None:
-        """A job cannot be released for now."""
-        text = "%s: job %s cannot be released, which is tried again; until then it stays claimed: %s"
-        self._log.warning(text, self._what, shown_key(job.key), error)
+    def _job_ended(self, name: bytes, job: Job) -> None:
+        """A job is not this worker's any more."""
+        if self._jobs.remove(name, job):
+            self._wake()
 
-    def job_dropped(self, job: bytes) -> None:
-        """A job was handed out, and not ended; nothing refers to it any more."""
+    def _job_dropped(self, job: bytes) -> None:
+        """A job was handed out, and not ended; nothing refers to it any more: its claim is the worker's to delete."""
+        if self._shift is not None:
+            self._shift.dirty.add(job)
         self._log.warning("%s: job %s was dropped without being ended: it is free again", self._what, shown_key(job))
         self._sweep()
-        self.wake()
+        self._wake()
 
-    def wake(self) -> None:
+    def _wake(self) -> None:
         """There may be something to claim, or a consumer to serve."""
         wake(self._changed)
 
@@ -202,7 +181,7 @@ class Worker(NotAwaitable, AsyncIterator[Job]):
             check_loop(self._tasks[0])
         waiting: asyncio.Future[Job | EtcdError | None] = asyncio.get_running_loop().create_future()
         self._waiting.append(waiting)
-        self.wake()
+        self._wake()
         try:
             outcome = await waiting
         except asyncio.CancelledError:
@@ -224,19 +203,18 @@ class Worker(NotAwaitable, AsyncIterator[Job]):
     def _keep(self, job: Job) -> None:
         """The consumer of a job was cancelled: it is for the next one, or free again if none comes soon."""
         self._kept.appendleft(job)
-        self.wake()
+        self._wake()
         start_timer(_KEPT_SECONDS, self._free_kept, job)
 
     def _free_kept(self, job: Job) -> None:
         if job in self._kept:
             self._kept.remove(job)
-            job._shift.run_later(job, has_begun=False)
+            job._release_later(has_begun=False)
 
     def _wanted(self) -> int:
         """How many jobs are asked for, and may be claimed."""
         waiting = sum(not one.done() for one in self._waiting) - len(self._kept)
-        running = 0 if self._shift is None else len(self._shift.jobs)
-        return min(waiting, self._concurrency - running, _MOST_AT_A_TIME)
+        return min(waiting, self._concurrency - len(self._jobs), _MOST_AT_A_TIME)
 
     def _hand_out(self) -> None:
         while self._kept:
@@ -250,7 +228,7 @@ class Worker(NotAwaitable, AsyncIterator[Job]):
 
     # Following the jobs.
 
-    def follow_again(self) -> None:
+    def _follow_again(self) -> None:
         """The store may be another one than before: list everything anew, and compare it with what is running."""
         if self._tasks and not self._is_left and self._end is None:
             following, serving = self._tasks
@@ -264,7 +242,7 @@ class Worker(NotAwaitable, AsyncIterator[Job]):
         while True:
             try:
                 # From now, and then a look: no change falls in between, and no old revision is named.
-                async with self.store.watch(prefix=self.keys.prefix, timeout=None) as watcher:
+                async with self._store.watch(prefix=self._keys.prefix, timeout=None) as watcher:
                     await self._load()
                     failures = 0
                     await self._learn(watcher)
@@ -287,7 +265,7 @@ class Worker(NotAwaitable, AsyncIterator[Job]):
                 if parsed is not None and parsed[0] is Kind.CLAIM and event.is_delete:
                     self._claim_gone(parsed[1], event.revision)
             self._sweep()
-            self.wake()
+            self._wake()
             if not self._board.is_complete and not self._board.free(1, time.time(), 0, random.random):
                 await self._load()
 
@@ -295,27 +273,27 @@ class Worker(NotAwaitable, AsyncIterator[Job]):
         """List the claims, the delays and the first items, at one revision."""
         while True:
             shift = self._shift
-            running = {} if shift is None else shift.jobs.copy()
+            running = self._jobs.copy()
             parts = [
-                op.range(prefix=self.keys.of(Kind.CLAIM)),  # etcd 3.7 leaves the leases out of a read of keys only
-                op.range(prefix=self.keys.of(Kind.DELAY)),
-                op.range(prefix=self.keys.of(Kind.ITEM), keys_only=True, limit=self._board.limit),
+                op.range(prefix=self._keys.of(Kind.CLAIM)),  # etcd 3.7 leaves the leases out of a read of keys only
+                op.range(prefix=self._keys.of(Kind.DELAY)),
+                op.range(prefix=self._keys.of(Kind.ITEM), keys_only=True, limit=self._board.limit),
             ]
-            look = op.get(self.keys.worker_key(0) if shift is None else shift.worker_key)
-            result = await self.store.do(op.txn(then=[*parts, look]))
+            look = op.get(self._keys.worker_key(0) if shift is None else shift.worker_key)
+            result = await self._store.do(op.txn(then=[*parts, look]))
             is_complete = not result[parts[2]].more
             self._board.load([kv for part in parts for kv in result[part]], result.revision, is_complete=is_complete)
             self._is_loaded = True
             if shift is not None and shift is self._shift:
                 self._compare(shift, running, result[look])
             self._sweep()
-            self.wake()
+            self._wake()
             if is_complete or self._board.free(1, time.time(), 0, random.random):
                 return
             if len(result[parts[2]]) >= self._board.limit:
                 self._board.limit = 2 * len(result[parts[2]])
 
-    def _compare(self, shift: WorkerShift, running: dict[bytes, Job], worker: KeyValue | None) -> None:
+    def _compare(self, shift: Shift, running: dict[bytes, Job], worker: KeyValue | None) -> None:
         """Compare what a listing has with the jobs that were running before it was requested.
 
         They are the same, unless the watch has missed changes, or a backup was restored.
@@ -325,18 +303,17 @@ class Worker(NotAwaitable, AsyncIterator[Job]):
             return
         for name, job in running.items():
             claim = self._board.claims.get(name)
-            if shift.jobs.get(name) is job and (claim is None or claim.revision != job.fencing_token):
+            if self._jobs.get(name) is job and (claim is None or claim.revision != job.fencing_token):
                 job.claim_deleted()
         shift.dirty |= {name for name, claim in self._board.claims.items() if self._is_idle(shift, name, claim)}
 
-    def _is_idle(self, shift: WorkerShift, job: bytes, claim: Claim) -> bool:
+    def _is_idle(self, shift: Shift, job: bytes, claim: Claim) -> bool:
         """Whether a claim has the worker's lease, and is none of a job that it runs, or may be about to run."""
-        return claim.lease == shift.loan.id and job not in shift.jobs and job not in shift.claiming
+        return claim.lease == shift.loan.id and job not in self._jobs and job not in shift.claiming
 
     def _claim_gone(self, job: bytes, revision: int) -> None:
         """A claim was deleted while the lease lives."""
-        shift = self._shift
-        lost = None if shift is None else shift.jobs.get(job)
+        lost = self._jobs.get(job)
         if lost is not None and lost.fencing_token < revision:
             lost.claim_deleted()
 
@@ -353,21 +330,21 @@ class Worker(NotAwaitable, AsyncIterator[Job]):
             if claim is not None and self._is_idle(shift, job, claim):
                 self._free(job, claim, shift)
 
-    def _free(self, job: bytes, claim: Claim, shift: WorkerShift | None) -> None:
+    def _free(self, job: bytes, claim: Claim, shift: Shift | None) -> None:
         if (job, claim) not in self._freeing:
             self._freeing.add((job, claim))
-            self.source.run(self._delete_claim(job, claim, shift), "release of a job")
+            self._source.run(self._delete_claim(job, claim, shift), "release of a job")
 
-    async def _delete_claim(self, job: bytes, claim: Claim, shift: WorkerShift | None) -> None:
+    async def _delete_claim(self, job: bytes, claim: Claim, shift: Shift | None) -> None:
         """Delete a claim, until that is answered, or it is seen to be gone, or the lease is lost."""
-        key = self.keys.of(Kind.CLAIM, job)
+        key = self._keys.of(Kind.CLAIM, job)
         is_same = [Key(key).create_revision == claim.revision, Key(key).lease == claim.lease]
         free = op.txn(when=is_same, then=[op.delete(key)])
         backoff, failures = BACKOFF, 0
         try:
             while shift is self._shift and self._board.claims.get(job) == claim:
                 try:
-                    result = await self.store.do(free, timeout=self.timeout, retry="always")
+                    result = await self._store.do(free, timeout=self._timeout, retry="always")
                 except EtcdError as error:
                     if isinstance(error, ClientUsageError):
                         return
@@ -453,20 +430,20 @@ class Worker(NotAwaitable, AsyncIterator[Job]):
             self._fail(error)
         await asyncio.sleep(BACKOFF.wait(failures, random.random))
 
-    async def _claim(self, shift: WorkerShift, found: Sequence[FreeJob]) -> None:
+    async def _claim(self, shift: Shift, found: Sequence[FreeJob]) -> None:
         parts = [self._part(shift, one) for one in found]
         txn = op.txn(then=parts)
         names = frozenset(one.job for one in found)
         shift.claiming, are_dirty = names, False
         try:
             try:
-                result = await self.store.do(txn, timeout=self.timeout, retry="safe")
+                result = await self._store.do(txn, timeout=self._timeout, retry="safe")
             except EtcdError as error:
                 if not error.maybe_applied or isinstance(error, NoSpaceError):
                     raise
                 shift.dirty |= names
                 are_dirty = True
-                result = await self.store.do(txn, timeout=max(1.0, shift.left), retry="always")
+                result = await self._store.do(txn, timeout=max(1.0, shift.left), retry="always")
             for one, part in zip(found, parts, strict=True):
                 reply = result[part]
                 self._board.doubt(one.job, result.revision)
@@ -475,8 +452,8 @@ class Worker(NotAwaitable, AsyncIterator[Job]):
                     self._spread.lost()
                 elif not shift.is_over and not self._is_left:
                     self._spread.won()
-                    shift.jobs.add(one.job, job)
-                    if job.tries > self.max_tries:
+                    self._jobs.add(one.job, job)
+                    if job.tries > self._max_tries:
                         await self._give_up(job)
                     else:
                         self._kept.append(job)
@@ -492,9 +469,9 @@ class Worker(NotAwaitable, AsyncIterator[Job]):
             if are_dirty:
                 self._sweep()
 
-    def _part(self, shift: WorkerShift, one: FreeJob) -> op.TxnOp:
-        item, claim = self.keys.of(Kind.ITEM, one.job), self.keys.of(Kind.CLAIM, one.job)
-        tries, delay = self.keys.of(Kind.TRIES, one.job), self.keys.of(Kind.DELAY, one.job)
+    def _part(self, shift: Shift, one: FreeJob) -> op.TxnOp:
+        item, claim = self._keys.of(Kind.ITEM, one.job), self._keys.of(Kind.CLAIM, one.job)
+        tries, delay = self._keys.of(Kind.TRIES, one.job), self._keys.of(Kind.DELAY, one.job)
         return op.txn(
             when=[Key(item).mod_revision == one.revision, Key(claim).missing, Key(delay).mod_revision == one.delay],
             then=[
@@ -506,34 +483,35 @@ class Worker(NotAwaitable, AsyncIterator[Job]):
             otherwise=[op.get(claim)],
         )
 
-    async def _claimed(self, shift: WorkerShift, one: FreeJob, reply: TxnResult, *, is_dirty: bool) -> Job | None:
+    async def _claimed(self, shift: Shift, one: FreeJob, reply: TxnResult, *, is_dirty: bool) -> Job | None:
         """The job that an answer means; None if another worker has it."""
         if reply.succeeded:
             item, _, tries = reply.responses[:3]
             if not isinstance(item, KeyValue) or not isinstance(tries, PutResult):
                 return None
             number = 1 if tries.prev_kv is None else tries.prev_kv.version + 1
-            return Job(shift, one.job, item.value, number, reply.revision, is_dirty=is_dirty)
+            return Job(shift, one.job, item.value, number, reply.revision, self._job_ended, is_dirty=is_dirty)
         claim = reply.responses[0]
-        if not isinstance(claim, KeyValue) or claim.lease != shift.loan.id or one.job in shift.jobs:
+        if not isinstance(claim, KeyValue) or claim.lease != shift.loan.id or one.job in self._jobs:
             return None
         # An earlier copy of the same request has claimed it.
-        parts = [op.get(self.keys.of(kind, one.job)) for kind in (Kind.CLAIM, Kind.ITEM, Kind.TRIES)]
-        found = await self.store.do(op.txn(then=parts), timeout=max(1.0, shift.left))
+        parts = [op.get(self._keys.of(kind, one.job)) for kind in (Kind.CLAIM, Kind.ITEM, Kind.TRIES)]
+        found = await self._store.do(op.txn(then=parts), timeout=max(1.0, shift.left))
         own, kv, tried = (found[part] for part in parts)
         if own is None or own.create_revision != claim.create_revision or kv is None:
             return None
-        return Job(shift, one.job, kv.value, 1 if tried is None else tried.version, own.create_revision, is_dirty=True)
+        number = 1 if tried is None else tried.version
+        return Job(shift, one.job, kv.value, number, own.create_revision, self._job_ended, is_dirty=True)
 
     async def _give_up(self, job: Job) -> None:
         """A job whose last attempt ended without a word, as by a crash of its worker."""
         try:
-            await job.reject(f"attempt {job.tries - 1} of {self.max_tries} did not end")
+            await job.reject(f"attempt {job.tries - 1} of {self._max_tries} did not end")
         except JobLostError:
             pass
         except EtcdError as error:
             self._log.warning("%s: job %s could not be given up: %s", self._what, shown_key(job.key), error)
-            job._shift.run_later(job, delay=0.0 if error.retryable else _GIVE_UP_SECONDS)
+            job._release_later(delay=0.0 if error.retryable else _GIVE_UP_SECONDS)
 
 
 def _resolve(waiting: "asyncio.Future[Job | EtcdError | None]", outcome: Job | EtcdError | None) -> None:

@@ -703,7 +703,7 @@ async def several_histories() -> None:
 @pytest.mark.slow
 async def test_an_end_without_its_condition_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
     async def careless(self: Any, how: str, txn: op.TxnOp, timeout: float | None) -> Any:
-        return await self._shift.store.do(op.TxnOp((), txn.then, txn.otherwise), timeout=timeout, retry="always")
+        return await self._context.store.do(op.TxnOp((), txn.then, txn.otherwise), timeout=timeout, retry="always")
 
     monkeypatch.setattr(job_module.Job, "_commit", careless)
     monkeypatch.setattr(job_module.Job, "is_lost", property(lambda self: False))

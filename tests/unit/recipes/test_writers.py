@@ -175,7 +175,6 @@ INTERNAL = {
     "recipes/stm/stm.py _Stm",
     "recipes/stm/stm.py run_stm",
     "recipes/queue/taking.py Taker",
-    "recipes/work_queue/worker.py Worker",
     "recipes/kubernetes.py Kubernetes",
     "recipes/kubernetes.py _write_through",
     "concurrency/fenced.py FencedWriter",
