@@ -1,8 +1,9 @@
 """The layers, checked on the syntax tree: which package may import which, and what pure modules must not touch."""
 
 import ast
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from functools import cache
+from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
 import pytest
@@ -245,6 +246,16 @@ PURE = (
 )
 MAY_READ_VARIABLES = frozenset({"codec/speedups"})  # pure but for one variable, which is read at import
 LONGEST_FILE = 600
+# The modules of the only circle of imports, which no module may join. The list and its test go with the last of them.
+STILL_CIRCLES = frozenset(
+    {
+        "etcd_aio.shortcuts.shortcuts",
+        "etcd_aio.shortcuts.store_calls",
+        "etcd_aio.shortcuts.stores",
+        "etcd_aio.views.ordered",
+        "etcd_aio.views.prefix",
+    }
+)
 # The pytest plugin stands above everything: what it enters, and the modules that pytest loads in every run.
 PLUGIN = PACKAGE.parent / "pytest_etcd_aio"
 PLUGIN_MAY_USE = frozenset(
@@ -427,6 +438,94 @@ def test_folders_are_two_levels_deep_at_most() -> None:
         # A folder for each project, recipe and engine that needs several files.
         has_folders = package_of(path) in ("contrib", "recipes", "transport")
         assert len(path.relative_to(PACKAGE).parts) <= (3 if has_folders else 2), path
+
+
+# --- circles ---
+
+Graph = Mapping[str, frozenset[str]]
+
+
+def import_graph(trees: Mapping[str, ast.Module]) -> Graph:
+    """Each module, with the modules that define what it imports: also late, and for type checkers only.
+
+    A name that an `__init__` only hands on is defined where that has it from.
+    """
+    packages = {name.rpartition(".")[0] for name in trees}
+    imported = {module: list(imported_names(tree)) for module, tree in trees.items()}
+    handed_on = {package: dict(imported[package]) for package in packages & trees.keys()}
+
+    def definer(module: str, name: str) -> str:
+        submodule = f"{module}.{name}"
+        if submodule in trees or not name:
+            return submodule.removesuffix(".")
+        source = handed_on.get(module, {}).get(name)
+        return module if source is None else definer(*source)
+
+    return {
+        module: frozenset(definer(*source) for _, source in sources if source[0] in trees) - {module}
+        for module, sources in imported.items()
+    }
+
+
+def imported_names(tree: ast.Module) -> Iterator[tuple[str, tuple[str, str]]]:
+    """The names that a module imports, each with the module and its name there; that is empty for a whole module."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            yield from ((alias.name, (alias.name, "")) for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            yield from ((alias.asname or alias.name, (node.module or "", alias.name)) for alias in node.names)
+
+
+def circle_in(graph: Graph) -> list[str]:
+    """A circle: each module imports the next one, and the last is the first again. Empty if there is none."""
+    try:
+        TopologicalSorter(graph).prepare()
+    except CycleError as error:
+        circle: list[str] = error.args[1]
+        return circle[::-1]
+    return []
+
+
+@cache
+def own_graph() -> Graph:
+    paths = {f"etcd_aio/{name_of(path)}".removesuffix("/__init__"): path for path in PACKAGE.rglob("*.py")}
+    return import_graph({name.replace("/", "."): tree_of(path) for name, path in paths.items()})
+
+
+def test_no_imports_are_a_circle() -> None:
+    graph = own_graph()
+    circle = circle_in({one: graph[one] - STILL_CIRCLES if one in STILL_CIRCLES else graph[one] for one in graph})
+    assert not circle, " imports ".join(circle)
+
+
+def test_the_circles_that_are_left_are_circles() -> None:
+    for module in STILL_CIRCLES:
+        assert own_graph()[module] & STILL_CIRCLES, f"{module} is in no circle any more"
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "from p.high import High",
+        "from p.high.door import High",
+        "import p.high.door",
+        "from p.high import door",
+        "def late():\n    from p.high import High",
+        "if TYPE_CHECKING:\n    from p.high import High",
+        "from p.high import High\nfrom x import High",
+    ],
+)
+def test_a_circle_is_found(line: str) -> None:
+    texts = {
+        "p": "from p.low import Low as Low",
+        "p.high": "from p.high.door import High as High",
+        "p.high.door": "from p import Low\nHigh = Low",
+        "p.low": line,
+    }
+    found = circle_in(import_graph({name: ast.parse(text) for name, text in texts.items()}))
+    assert set(found) == {"p.high.door", "p.low"}
+    texts["p.low"] = "Low = 1"
+    assert not circle_in(import_graph({name: ast.parse(text) for name, text in texts.items()}))
 
 
 # --- the pytest plugin ---

@@ -14,7 +14,7 @@ from etcd_aio.base.backoff import Backoff
 from etcd_aio.base.logs import Log, log_for
 from etcd_aio.calls import StoreCalls, Writer
 from etcd_aio.errors import LeaseLostError
-from etcd_aio.lease import LeasePool, Loan
+from etcd_aio.lease import Loan
 from etcd_aio.recipes.work_queue.jobs import JobKeys
 from etcd_aio.types import shown_key
 
@@ -25,6 +25,10 @@ logger: Final = logging.getLogger("etcd_aio.queues")
 
 SLOW: Final = Backoff(initial=0.5, multiplier=2.0, maximum=10.0, jitter=0.2)
 """Between two attempts at what is refused until an operator corrects something."""
+
+
+if TYPE_CHECKING:
+    from etcd_aio.lease import LeasePool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,7 +50,7 @@ class WorkerContext:
     store: StoreCalls
     writer: Writer
     keys: JobKeys
-    pool: LeasePool
+    pool: "LeasePool"
     ttl: int
     timeout: float | None
     max_tries: int
