@@ -246,16 +246,6 @@ PURE = (
 )
 MAY_READ_VARIABLES = frozenset({"codec/speedups"})  # pure but for one variable, which is read at import
 LONGEST_FILE = 600
-# The modules of the only circle of imports, which no module may join. The list and its test go with the last of them.
-STILL_CIRCLES = frozenset(
-    {
-        "etcd_aio.shortcuts.shortcuts",
-        "etcd_aio.shortcuts.store_calls",
-        "etcd_aio.shortcuts.stores",
-        "etcd_aio.views.ordered",
-        "etcd_aio.views.prefix",
-    }
-)
 # The pytest plugin stands above everything: what it enters, and the modules that pytest loads in every run.
 PLUGIN = PACKAGE.parent / "pytest_etcd_aio"
 PLUGIN_MAY_USE = frozenset(
@@ -493,14 +483,8 @@ def own_graph() -> Graph:
 
 
 def test_no_imports_are_a_circle() -> None:
-    graph = own_graph()
-    circle = circle_in({one: graph[one] - STILL_CIRCLES if one in STILL_CIRCLES else graph[one] for one in graph})
+    circle = circle_in(own_graph())
     assert not circle, " imports ".join(circle)
-
-
-def test_the_circles_that_are_left_are_circles() -> None:
-    for module in STILL_CIRCLES:
-        assert own_graph()[module] & STILL_CIRCLES, f"{module} is in no circle any more"
 
 
 @pytest.mark.parametrize(

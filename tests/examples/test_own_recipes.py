@@ -1,4 +1,4 @@
-"""The recipe of the page "Write your own recipe" is typed, and uses public names alone, as code outside of the library."""
+"""The recipe of the page "Write your own recipe" is typed, and uses public names alone, as code of others does."""
 
 import ast
 import subprocess

@@ -27,7 +27,7 @@ def test_they_make_objects_that_share_the_leases_of_the_client() -> None:
     assert client.semaphore("a", limit=3).limit == 3
     assert not client.session().is_orphan
     assert client.leases.pool is client.leases.pool is client.namespace("b").leases.pool
-    assert not Client().leases.has_pool
+    assert Client().leases.used_pool is None
 
 
 class Recorder:

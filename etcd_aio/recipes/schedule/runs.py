@@ -14,6 +14,7 @@ from typing import Final, TypeAlias
 
 from etcd_aio import Compare, EtcdError, Key, KeyValue, TxnResult, op
 from etcd_aio.base.logs import Log
+from etcd_aio.calls import StoreCalls
 from etcd_aio.concurrency import Lock
 from etcd_aio.errors import LeaseExistsError, LeaseNotFoundError, LockLostError
 from etcd_aio.lease import BACKOFF, LeaseSource

@@ -22,6 +22,7 @@ from etcd_aio.arguments import encode_key, finite_seconds, flag, to_bytes, whole
 from etcd_aio.base.backoff import Backoff
 from etcd_aio.base.logs import log_for
 from etcd_aio.base.reprs import when_constructed
+from etcd_aio.calls import StoreCalls
 from etcd_aio.concurrency import Lock
 from etcd_aio.errors import InvalidRequestError, LeaseNotFoundError, LockLostError, NoSpaceError
 from etcd_aio.recipes.schedule.runs import ClaimingRun, Run, Setting, Work, WorkError

@@ -10,8 +10,12 @@ from tests.support.virtual_time import turns
 pytestmark = [pytest.mark.anyio, pytest.mark.virtual_time]
 
 
+def unexpected(value: int) -> None:
+    pytest.fail(f"{value} came back")
+
+
 async def test_the_task_that_has_waited_longest_gets_the_value() -> None:
-    hand_over: HandOver[int] = HandOver(pytest.fail)
+    hand_over: HandOver[int] = HandOver(unexpected)
     waiting = [asyncio.ensure_future(hand_over.wait(NEVER, 0)) for _ in range(2)]
     await turns()
     assert (len(hand_over), hand_over.give(1), hand_over.give(2), hand_over.give(3)) == (2, True, True, False)
@@ -20,7 +24,7 @@ async def test_the_task_that_has_waited_longest_gets_the_value() -> None:
 
 
 async def test_the_deadline_ends_the_wait() -> None:
-    hand_over: HandOver[int] = HandOver(pytest.fail)
+    hand_over: HandOver[int] = HandOver(unexpected)
     loop = asyncio.get_running_loop()
     assert await hand_over.wait(loop.time() + 1.0, -1) == -1
     assert not hand_over.give(1)

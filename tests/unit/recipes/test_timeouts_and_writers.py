@@ -30,7 +30,8 @@ class Forwarding:
         self._client = client
 
     async def put(self, *args: Any, **options: Any) -> PutResult:
-        return await self._client.put(*args, **options)
+        result: PutResult = await self._client.put(*args, **options)
+        return result
 
     async def delete(self, *args: Any, **options: Any) -> DeleteResult:
         return await self._client.delete(*args, **options)
