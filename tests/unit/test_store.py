@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from etcd_aio import Client, InvalidRequestError, Store, concurrency, once
+from etcd_aio import Client, InvalidRequestError, Leases, Store, concurrency, once
 from etcd_aio.calls import store_calls
 from etcd_aio.errors import EmptyKeyError
 from etcd_aio.once import DEFAULT_PREFIX, DEFAULT_SLOTS, DEFAULT_TTL, DEFAULT_WINDOW, ExactlyOnce
@@ -57,21 +57,23 @@ def test_every_argument_is_passed_on(shortcut: str, made: str, monkeypatch: pyte
     result = method(*(("a",) if shortcut not in ("session", "exactly_once") else ()), **options)
     assert result.options == options
     if shortcut not in ("session", "exactly_once"):
-        _, source, name = result.args
-        assert (name, source._ttl) == ("a", options["ttl"])
+        assert result.args == (client, client.leases.pool, "a")
 
 
 def test_every_argument_of_a_lease_is_passed_on(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(store_calls, "Lease", Recorder)
-    options: dict[str, object] = {name: object() for name in ("id", "adopt", "on_lost", "timeout")}
-    made: Any = Client("127.0.0.1:1").lease(7, **options)  # type: ignore[arg-type]
-    assert (made.args[-1], made.options) == (7, options)
+    monkeypatch.setattr(Leases, "kept", Recorder)
+    options: dict[str, object] = {name: object() for name in ("id", "adopt", "timeout")}
+    made: Any = Client("127.0.0.1:1").lease(7, on_lost="signal", **options)  # type: ignore[arg-type]
+    kept, on_lost = made.args
+    assert (kept.args[-1], kept.options, on_lost) == (7, options, "signal")
 
 
 def test_nothing_of_them_is_imported_with_the_client() -> None:
     code = (
         "import sys, etcd_aio; client = etcd_aio.Client(); "
-        "assert not [name for name in sys.modules if name.startswith(('etcd_aio.concurrency', 'etcd_aio.once'))]; "
+        "late = ('etcd_aio.concurrency', 'etcd_aio.once', 'etcd_aio.lease.pool'); "
+        "assert not [name for name in sys.modules if name.startswith(late)]; "
         "client.lock('a'); assert 'etcd_aio.concurrency' in sys.modules"
     )
     subprocess.run([sys.executable, "-c", code], check=True, cwd=ROOT)

@@ -1,4 +1,4 @@
-"""`client.watch()`: the check of its arguments, and the options they become."""
+"""WatchCalls: `client.watch()`: the check of its arguments, and the options they become."""
 
 import gc
 from typing import Any
@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from etcd_aio import InvalidRequestError, OnCompaction, WatchFilter
+from etcd_aio.calls import StoreCalls
 from etcd_aio.errors import EmptyKeyError
 from etcd_aio.types.keys import KeyRange
 from etcd_aio.watch import DEFAULT_MAX_PENDING
@@ -75,7 +76,7 @@ def test_watches_with_the_same_name_share_a_stream_for_as_long_as_one_is_held() 
         made.append(stream)
         return ScriptedService()
 
-    calls = store_on(watches_on)
+    calls: StoreCalls = store_on(watches_on)
     common = [calls.watch("a"), calls.watch("b", stream="")]
     held = [calls.watch("c", stream="slow"), calls.watch("d", stream="slow"), calls.watch("e", stream="mark")]
     assert made == ["", "slow", "mark"]

@@ -89,6 +89,8 @@ class FakeStore:
         self.sent: list[Any] = []
         self.revoke_seconds = 0.01
         self.before: Callable[[], Awaitable[None]] | None = None
+        self.blocks: list[object] = []
+        self.end_with_client = self.blocks.append
 
     def kept(self, ttl: int, *, timeout: Any, on_doubt: object) -> FakeLease:
         return FakeLease(self, 100 + len(self.granted))
