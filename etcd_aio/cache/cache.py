@@ -8,13 +8,19 @@ from weakref import WeakSet
 
 from etcd_aio import KeyRange
 from etcd_aio.arguments import finite_seconds, flag, whole_number
-from etcd_aio.base.aio import start_background_task
-from etcd_aio.base.call_options import UNSET, Timeout
-from etcd_aio.base.closing import TwoPartClose, Unwinding
-from etcd_aio.base.deadline import NEVER, deadline_after, time_left
-from etcd_aio.base.not_awaitable import NotAwaitable
-from etcd_aio.base.reprs import when_constructed
-from etcd_aio.base.suspension import now
+from etcd_aio.base import (
+    NEVER,
+    UNSET,
+    NotAwaitable,
+    Timeout,
+    TwoPartClose,
+    Unwinding,
+    deadline_after,
+    now,
+    start_background_task,
+    time_left,
+    when_constructed,
+)
 from etcd_aio.cache.changes import CacheBatches, CacheChanges, Follower, KeySetChanges
 from etcd_aio.cache.decoder import Decoder
 from etcd_aio.cache.freshness import Freshness

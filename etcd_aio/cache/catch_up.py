@@ -9,8 +9,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any, Final
 
 from etcd_aio import EtcdError, KeyRange
-from etcd_aio.base.aio import start_background_task, wait_until, wake
-from etcd_aio.base.closing import Unwinding
+from etcd_aio.base import Unwinding, start_background_task, wait_until, wake
 from etcd_aio.cache.state import Replica
 from etcd_aio.cache.waiting import RevisionWaiters
 from etcd_aio.calls import StoreCalls

@@ -10,7 +10,7 @@ from collections.abc import AsyncIterator, Callable
 from typing import Final, Self
 
 from etcd_aio import Event, KeyValue, WatchBatch
-from etcd_aio.base.aio import wake
+from etcd_aio.base import wake
 from etcd_aio.cache.conflation import Conflation, resync_events
 from etcd_aio.cache.steps import Step
 from etcd_aio.cache.waiting import raised_again

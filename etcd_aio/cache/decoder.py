@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 from typing import Final, Generic, TypeVar
 
 from etcd_aio import KeyValue
-from etcd_aio.base.logs import log_for
+from etcd_aio.base import log_for
 from etcd_aio.types import shown_key
 
 T = TypeVar("T")

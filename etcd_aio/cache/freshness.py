@@ -11,8 +11,7 @@ from contextlib import suppress
 from typing import Any, Final
 
 from etcd_aio import EtcdError, KeyRange
-from etcd_aio.base.closing import Unwinding
-from etcd_aio.base.deadline import NEVER, time_left
+from etcd_aio.base import NEVER, Unwinding, time_left
 from etcd_aio.cache.catch_up import CatchUp
 from etcd_aio.cache.probe import SharedProbe
 from etcd_aio.cache.replicator import Replicator

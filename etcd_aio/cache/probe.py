@@ -8,8 +8,7 @@ join meanwhile. However many there are, they cost one round trip after the other
 import asyncio
 from collections.abc import Awaitable, Callable
 
-from etcd_aio.base.aio import resolve, start_background_task, wait_until
-from etcd_aio.base.closing import Unwinding
+from etcd_aio.base import Unwinding, resolve, start_background_task, wait_until
 from etcd_aio.cache.waiting import raised_again
 from etcd_aio.errors import CacheError
 

@@ -19,9 +19,7 @@ from itertools import count
 from typing import Final, Generic, TypeVar
 
 from etcd_aio import EtcdError, Event, KeyRange, KeyValue, Watcher, op
-from etcd_aio.base.backoff import Backoff
-from etcd_aio.base.call_options import UNSET, Timeout
-from etcd_aio.base.logs import log_for
+from etcd_aio.base import UNSET, Backoff, Timeout, log_for
 from etcd_aio.cache.decoder import Decoder
 from etcd_aio.cache.state import CacheState, Replica, Transition, whole_revisions
 from etcd_aio.cache.steps import PART, Step, StoreReplaced, let_go

@@ -5,7 +5,7 @@ import copy
 from typing import Any
 
 from etcd_aio import EtcdError
-from etcd_aio.base.aio import resolve, wait_until
+from etcd_aio.base import resolve, wait_until
 from etcd_aio.cache.state import Replica
 
 

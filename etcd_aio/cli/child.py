@@ -14,8 +14,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from typing import Final, Protocol
 
-from etcd_aio.base.aio import start_task
-from etcd_aio.base.suspension import now
+from etcd_aio.base import now, start_task
 from etcd_aio.cli.job_control import (
     Foreground,
     Reaction,

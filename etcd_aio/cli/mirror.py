@@ -4,7 +4,7 @@ import asyncio
 from typing import Any, Final
 
 from etcd_aio import Client, EtcdError, Key, op
-from etcd_aio.base.aio import start_task
+from etcd_aio.base import start_task
 from etcd_aio.cli.arguments import only_word, raw
 from etcd_aio.cli.connection import Connection, terminal_prompt
 from etcd_aio.cli.grammar import Switch, value, verb

@@ -13,7 +13,7 @@ from typing import Final, Unpack
 
 import click
 
-from etcd_aio.base.aio import start_task
+from etcd_aio.base import start_task
 from etcd_aio.cli.grammar import Entry, Invocation, VerbGroup
 from etcd_aio.cli.outcome import ExitCode, Failure
 from etcd_aio.cli.session import Session, complain

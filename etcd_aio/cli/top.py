@@ -10,7 +10,7 @@ from dataclasses import asdict
 from typing import Any, TypeVar
 
 from etcd_aio import Client, EtcdError, Watcher
-from etcd_aio.base.aio import start_task
+from etcd_aio.base import start_task
 from etcd_aio.cli.arguments import exactly, raw
 from etcd_aio.cli.endpoint import endpoints_of, of_cluster
 from etcd_aio.cli.grammar import Switch, value, verb

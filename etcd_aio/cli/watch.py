@@ -12,7 +12,7 @@ from typing import Any
 import click
 
 from etcd_aio import Client, EtcdError, Header, Watcher
-from etcd_aio.base.aio import start_task
+from etcd_aio.base import start_task
 from etcd_aio.cli.arguments import raw
 from etcd_aio.cli.follow import Losses, follow, youngest
 from etcd_aio.cli.go_text import as_text, quoted, words_of

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Final, Literal, TypeAlias
 
 from etcd_aio import Event
-from etcd_aio.base.aio import start_task
+from etcd_aio.base import start_task
 from etcd_aio.cli.go_text import quoted
 from etcd_aio.cli.outcome import ExitCode, Failure
 

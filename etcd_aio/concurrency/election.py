@@ -14,12 +14,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, ClassVar, Final, NoReturn, Self, TypeVar, get_args
 
 from etcd_aio.arguments import encode_key, flag, lease_id, whole_number
-from etcd_aio.base.aio import start_task
-from etcd_aio.base.backoff import Backoff
-from etcd_aio.base.call_options import UNSET, Timeout
-from etcd_aio.base.logs import log_for
-from etcd_aio.base.not_awaitable import NotAwaitable
-from etcd_aio.base.reprs import when_constructed
+from etcd_aio.base import UNSET, Backoff, NotAwaitable, Timeout, log_for, start_task, when_constructed
 from etcd_aio.calls import StoreCalls
 from etcd_aio.concurrency.held import OnLost, Subject, check_timeout, checked_margin
 from etcd_aio.concurrency.leaders import Candidates, Leader

@@ -12,8 +12,7 @@ ends the call. Exactly-once writes repeat all writes, and their answers are true
 from typing import Generic
 
 from etcd_aio import DeleteResult, Op, PutResult, Txn, TxnResult, op
-from etcd_aio.base.call_options import UNSET, RetryMode, Timeout
-from etcd_aio.base.key_space import key_space_of
+from etcd_aio.base import UNSET, RetryMode, Timeout, key_space_of
 from etcd_aio.calls import StoreCalls, Writer, is_exact, writer_for
 from etcd_aio.concurrency.held import E, Held
 from etcd_aio.errors import NotHeldError, OutcomeUnknownError, ResultLostError, TooManyOpsError

@@ -19,9 +19,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Generic, Literal, TypeAlias, TypeVar
 
 from etcd_aio import Compare, Event, Key, KeyValue
-from etcd_aio.base.aio import Latch, TaskCanceller, start_background_task
-from etcd_aio.base.backoff import Backoff
-from etcd_aio.base.deadline import deadline_after
+from etcd_aio.base import Backoff, Latch, TaskCanceller, deadline_after, start_background_task
 from etcd_aio.calls import StoreCalls
 from etcd_aio.errors import EtcdError, InvalidRequestError, LeaseExpiredError, LeaseLostError, PermissionDeniedError
 from etcd_aio.lease import BACKOFF, Loan

@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Callable
 
-from etcd_aio.base.aio import TaskCanceller
+from etcd_aio.base import TaskCanceller
 from etcd_aio.errors import EtcdError
 
 

@@ -13,10 +13,7 @@ from typing import ClassVar, Final, Self
 
 from etcd_aio import Compare, Key, KeyValue, op
 from etcd_aio.arguments import to_bytes
-from etcd_aio.base.call_options import UNSET, Timeout
-from etcd_aio.base.logs import log_for
-from etcd_aio.base.not_awaitable import NotAwaitable
-from etcd_aio.base.reprs import when_constructed
+from etcd_aio.base import UNSET, NotAwaitable, Timeout, log_for, when_constructed
 from etcd_aio.calls import StoreCalls, Writer
 from etcd_aio.concurrency.fenced import FencedWriter
 from etcd_aio.concurrency.held import Held, Subject

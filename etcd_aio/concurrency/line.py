@@ -24,7 +24,7 @@ from typing import Final, Generic, TypeVar
 from anyio import CancelScope
 
 from etcd_aio import Key, KeyValue, RangeResult, op
-from etcd_aio.base.logs import log_for
+from etcd_aio.base import log_for
 from etcd_aio.calls import StoreCalls
 from etcd_aio.concurrency.held import Held, Subject, later_event
 from etcd_aio.concurrency.interruption import Interruption

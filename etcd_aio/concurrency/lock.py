@@ -15,9 +15,7 @@ from typing import ClassVar, Final, Self, TypeAlias, get_args
 
 from etcd_aio import Compare, Key
 from etcd_aio.arguments import encode_key, flag, to_bytes, whole_number
-from etcd_aio.base.logs import log_for
-from etcd_aio.base.not_awaitable import NotAwaitable
-from etcd_aio.base.reprs import when_constructed
+from etcd_aio.base import NotAwaitable, log_for, when_constructed
 from etcd_aio.calls import StoreCalls, Writer
 from etcd_aio.concurrency.fenced import FencedWriter
 from etcd_aio.concurrency.held import Held, OnLost, Subject, check_timeout, checked_margin

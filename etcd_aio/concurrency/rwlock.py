@@ -6,8 +6,7 @@ keys are those of the `RWMutex` among the recipes of Go's client, so the two exc
 
 from typing import TYPE_CHECKING, ClassVar, NoReturn, TypeVar
 
-from etcd_aio.base.not_awaitable import NotAwaitable
-from etcd_aio.base.reprs import when_constructed
+from etcd_aio.base import NotAwaitable, when_constructed
 from etcd_aio.calls import StoreCalls
 from etcd_aio.concurrency.held import OnLost
 from etcd_aio.concurrency.lock import Contender, Lock

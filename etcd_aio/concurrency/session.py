@@ -21,11 +21,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, ClassVar, Final, Self, TypeVar
 
 from etcd_aio import Key, Lease, op
-from etcd_aio.base.aio import start_background_task, start_timer, wake
-from etcd_aio.base.backoff import Backoff
-from etcd_aio.base.logs import log_for
-from etcd_aio.base.not_awaitable import NotAwaitable
-from etcd_aio.base.reprs import when_constructed
+from etcd_aio.base import Backoff, NotAwaitable, log_for, start_background_task, start_timer, wake, when_constructed
 from etcd_aio.calls import StoreCalls
 from etcd_aio.concurrency.election import Election
 from etcd_aio.concurrency.held import OnLost

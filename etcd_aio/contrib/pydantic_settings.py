@@ -15,7 +15,7 @@ that change while the program runs, see `etcd_aio.contrib.config.LiveConfig`.
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from etcd_aio.base.reprs import when_constructed
+from etcd_aio.base import when_constructed
 from etcd_aio.contrib.config.document import UnusableKeyError, nested
 from etcd_aio.contrib.config.models import InvalidSettingsError
 from etcd_aio.contrib.config.snapshot import Snapshot as Snapshot

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Callable, Coroutine
 from typing import Final, TypeAlias
 
-from etcd_aio.base.aio import start_task
+from etcd_aio.base import start_task
 from etcd_aio.calls import StoreCalls
 from etcd_aio.mirror.batching import Limits, pack
 from etcd_aio.mirror.reconcile import Change, Merge, differences

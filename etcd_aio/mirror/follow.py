@@ -11,8 +11,7 @@ from typing import ClassVar, Final, Self
 
 from etcd_aio import UNSET, Event, EventType, KeyLike, KeyRange, KeyValue, Scan, Timeout, Watcher, op
 from etcd_aio.arguments import to_bytes, whole_number
-from etcd_aio.base.not_awaitable import NotAwaitable
-from etcd_aio.base.reprs import when_constructed
+from etcd_aio.base import NotAwaitable, when_constructed
 from etcd_aio.calls import StoreCalls
 from etcd_aio.errors import ClientUsageError, CompactedError, StoreRolledBackError
 from etcd_aio.mirror.reconcile import Merge, changed_since

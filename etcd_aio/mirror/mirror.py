@@ -14,10 +14,7 @@ from typing import Final, NoReturn
 
 from etcd_aio import EtcdError, Event, KeyLike, KeyRange, op
 from etcd_aio.arguments import encode_key, finite_seconds, to_bytes, whole_number
-from etcd_aio.base.aio import Waiters
-from etcd_aio.base.deadline import NEVER
-from etcd_aio.base.key_space import KeySpace, key_space_of
-from etcd_aio.base.reprs import when_constructed
+from etcd_aio.base import NEVER, KeySpace, Waiters, key_space_of, when_constructed
 from etcd_aio.calls import StoreCalls
 from etcd_aio.errors import (
     ClientUsageError,

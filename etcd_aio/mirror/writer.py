@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Final, NoReturn
 
 from etcd_aio import EtcdError, Key, KeyValue, TxnResult, op
-from etcd_aio.base.backoff import Backoff
+from etcd_aio.base import Backoff
 from etcd_aio.calls import StoreCalls
 from etcd_aio.errors import MirrorConflictError, MirrorError, NoSpaceError, RequestTooLargeError, TooManyOpsError
 from etcd_aio.mirror.batching import Step

@@ -7,11 +7,7 @@ from typing import ClassVar, Final, Self
 
 from etcd_aio import DeleteResult, KeyRange, OutcomeUnknownError, PutResult, Txn, TxnResult, op
 from etcd_aio.arguments import encode_key, whole_number
-from etcd_aio.base.call_options import UNSET, RetryMode, Timeout
-from etcd_aio.base.deadline import deadline_after
-from etcd_aio.base.key_space import KeySpace
-from etcd_aio.base.not_awaitable import NotAwaitable
-from etcd_aio.base.reprs import when_constructed
+from etcd_aio.base import UNSET, KeySpace, NotAwaitable, RetryMode, Timeout, deadline_after, when_constructed
 from etcd_aio.calls import StoreCalls
 from etcd_aio.errors import ClientUsageError
 from etcd_aio.once.guarded import Answer, SingleWrite, Write, check_write, operations_of

@@ -6,9 +6,7 @@ import random
 from typing import Final, TypeAlias
 
 from etcd_aio import EtcdError, KeyValue
-from etcd_aio.base.aio import ATTEMPT_SECONDS, start_background_task
-from etcd_aio.base.backoff import Backoff
-from etcd_aio.base.logs import log_for
+from etcd_aio.base import ATTEMPT_SECONDS, Backoff, log_for, start_background_task
 from etcd_aio.calls import StoreCalls
 from etcd_aio.errors import ClientUsageError, CompactedError, StoreRolledBackError
 from etcd_aio.once.guarded import settle_slot

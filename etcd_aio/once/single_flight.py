@@ -5,8 +5,7 @@ from collections.abc import Callable, Coroutine
 from typing import Generic, TypeVar
 
 from etcd_aio import EtcdTimeoutError
-from etcd_aio.base.aio import start_background_task
-from etcd_aio.base.deadline import NEVER, time_left
+from etcd_aio.base import NEVER, start_background_task, time_left
 from etcd_aio.errors import ClientUsageError
 
 T = TypeVar("T")

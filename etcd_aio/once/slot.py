@@ -23,7 +23,7 @@ from enum import Enum
 from typing import Final
 
 from etcd_aio import Key, op
-from etcd_aio.base.reprs import when_constructed
+from etcd_aio.base import when_constructed
 
 
 class SlotState(Enum):

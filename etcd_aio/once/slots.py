@@ -7,7 +7,7 @@ from enum import Enum
 from typing import Final
 
 from etcd_aio import EtcdError, EtcdTimeoutError, KeyValue
-from etcd_aio.base.aio import start_background_task, wait_until
+from etcd_aio.base import start_background_task, wait_until
 from etcd_aio.calls import StoreCalls
 from etcd_aio.errors import ClientUsageError, LeaseNotFoundError, PermissionDeniedError
 from etcd_aio.lease import KeptLease

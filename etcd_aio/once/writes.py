@@ -11,8 +11,7 @@ from typing import Final
 from weakref import WeakKeyDictionary
 
 from etcd_aio import EtcdError, Header, InvalidRequestError, KeyRange, KeyValue, OutcomeUnknownError, ResultLostError
-from etcd_aio.base.call_options import RetryMode
-from etcd_aio.base.deadline import deadline_after
+from etcd_aio.base import RetryMode, deadline_after
 from etcd_aio.calls import StoreCalls
 from etcd_aio.errors import CompactedError, LeaseNotFoundError, with_history
 from etcd_aio.once.guarded import (

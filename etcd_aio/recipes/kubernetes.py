@@ -30,8 +30,7 @@ from etcd_aio import (
     op,
 )
 from etcd_aio.arguments import encode_key, flag, whole_number
-from etcd_aio.base.call_options import UNSET, Timeout
-from etcd_aio.base.deadline import NEVER, deadline_after, time_left
+from etcd_aio.base import NEVER, UNSET, Timeout, deadline_after, time_left
 from etcd_aio.calls import StoreCalls, Writer, writer_for
 from etcd_aio.errors import CompactedError, FutureRevisionError, InvalidRequestError
 

@@ -11,10 +11,7 @@ from types import TracebackType
 from typing import ClassVar, Final, Literal, Self, TypeAlias, get_args
 
 from etcd_aio import EtcdError, EtcdTimeoutError, KeyLike, KeyRange
-from etcd_aio.base.call_options import UNSET, Timeout
-from etcd_aio.base.deadline import deadline_after
-from etcd_aio.base.not_awaitable import NotAwaitable
-from etcd_aio.base.reprs import when_constructed
+from etcd_aio.base import UNSET, NotAwaitable, Timeout, deadline_after, when_constructed
 from etcd_aio.cache import Cache, CacheChanges
 from etcd_aio.calls import StoreCalls
 from etcd_aio.errors import InvalidRequestError, NoServiceEndpointError

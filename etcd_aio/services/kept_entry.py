@@ -19,12 +19,17 @@ from typing import ClassVar, Final, Literal, Self, TypeAlias, get_args
 
 from etcd_aio import EtcdError, Key, KeyValue, Lease, op
 from etcd_aio.arguments import finite_seconds, whole_number
-from etcd_aio.base.aio import ATTEMPT_SECONDS, resolve, start_background_task, start_task
-from etcd_aio.base.backoff import Backoff
-from etcd_aio.base.call_options import Timeout
-from etcd_aio.base.logs import log_for
-from etcd_aio.base.not_awaitable import NotAwaitable
-from etcd_aio.base.reprs import when_constructed
+from etcd_aio.base import (
+    ATTEMPT_SECONDS,
+    Backoff,
+    NotAwaitable,
+    Timeout,
+    log_for,
+    resolve,
+    start_background_task,
+    start_task,
+    when_constructed,
+)
 from etcd_aio.calls import StoreCalls
 from etcd_aio.errors import (
     ClientUsageError,

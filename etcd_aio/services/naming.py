@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from etcd_aio import KeyLike, LeaseLike, TxnResult, op
-from etcd_aio.base.call_options import UNSET, Timeout
+from etcd_aio.base import UNSET, Timeout
 from etcd_aio.calls import StoreCalls
 from etcd_aio.errors import InvalidRequestError
 from etcd_aio.services.endpoint_json import JSONValue, ServiceEndpoint, encode_entry, entry_key, target_prefix

@@ -7,7 +7,7 @@ import logging
 from typing import ClassVar, Final
 
 from etcd_aio import KeyLike, KeyValue
-from etcd_aio.base.call_options import UNSET, Timeout
+from etcd_aio.base import UNSET, Timeout
 from etcd_aio.calls import StoreCalls
 from etcd_aio.errors import ServiceConflictError
 from etcd_aio.services.endpoint_json import JSONValue, encode_entry, entry_key

@@ -16,8 +16,7 @@ from typing import Any, TypeVar
 
 from etcd_aio import EtcdError, Header, KeyRange, Operation, RangeResult, TxnResult, WatchBatch, op
 from etcd_aio.backend import Backend
-from etcd_aio.base.call_options import UNSET, RetryMode, Timeout
-from etcd_aio.base.deadline import NEVER, time_left
+from etcd_aio.base import NEVER, UNSET, RetryMode, Timeout, time_left
 from etcd_aio.errors import FutureRevisionError, StoreRolledBackError
 from etcd_aio.types import WatchView
 from etcd_aio.watch import Watcher, WatchOptions

@@ -7,7 +7,7 @@ from typing import TypeVar, cast
 
 from etcd_aio import KeyRange, KeyValue, WatchBatch, op
 from etcd_aio.backend import Backend
-from etcd_aio.base.call_options import UNSET, RetryMode, Timeout
+from etcd_aio.base import UNSET, RetryMode, Timeout
 from etcd_aio.errors import EtcdError
 from etcd_aio.kv import ChunkReader
 from etcd_aio.types import Operation, OpResult, WatchView, shown_keys

@@ -16,12 +16,7 @@ from typing import Any, ClassVar, Final, Generic, Literal, Self, TypeAlias, Type
 
 from etcd_aio import EtcdError, EtcdTimeoutError, KeyLike, KeyRange, KeyValue, Store
 from etcd_aio.arguments import encode_key
-from etcd_aio.base.aio import start_background_task
-from etcd_aio.base.backoff import Backoff
-from etcd_aio.base.deadline import deadline_after
-from etcd_aio.base.logs import log_for
-from etcd_aio.base.not_awaitable import NotAwaitable
-from etcd_aio.base.reprs import when_constructed
+from etcd_aio.base import Backoff, NotAwaitable, deadline_after, log_for, start_background_task, when_constructed
 from etcd_aio.cache import Cache, CacheState
 from etcd_aio.contrib.config.document import nested, parsed
 from etcd_aio.contrib.config.models import InvalidSettingsError, build

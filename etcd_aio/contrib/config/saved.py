@@ -9,9 +9,7 @@ from binascii import Error
 from pathlib import Path
 from typing import Final
 
-from etcd_aio.base.aio import start_background_task
-from etcd_aio.base.logs import log_for
-from etcd_aio.base.threads import in_thread
+from etcd_aio.base import in_thread, log_for, start_background_task
 from etcd_aio.contrib.config.snapshot import Snapshot
 from etcd_aio.errors import ConfigError
 

@@ -6,8 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 from etcd_aio import Client, Store
 from etcd_aio.arguments import to_bytes
-from etcd_aio.base.call_options import UNSET, Timeout
-from etcd_aio.base.reprs import when_constructed
+from etcd_aio.base import UNSET, Timeout, when_constructed
 from etcd_aio.contrib.source import ClientSource, new_client
 from etcd_aio.errors import InvalidRequestError
 from etcd_aio.types import KeyLike, shown_key

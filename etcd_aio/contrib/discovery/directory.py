@@ -10,12 +10,18 @@ from typing import ClassVar, Final, Protocol, Self
 
 from etcd_aio import EtcdError, EtcdTimeoutError, KeyLike
 from etcd_aio.arguments import encode_key, finite_seconds, flag, whole_number
-from etcd_aio.base.aio import Waiters, resolve, start_background_task, start_timer_at
-from etcd_aio.base.backoff import Backoff
-from etcd_aio.base.deadline import NEVER, deadline_after
-from etcd_aio.base.logs import log_for
-from etcd_aio.base.not_awaitable import NotAwaitable
-from etcd_aio.base.reprs import when_constructed
+from etcd_aio.base import (
+    NEVER,
+    Backoff,
+    NotAwaitable,
+    Waiters,
+    deadline_after,
+    log_for,
+    resolve,
+    start_background_task,
+    start_timer_at,
+    when_constructed,
+)
 from etcd_aio.contrib.discovery.last_list import DirectoryChange, LastList, change_between
 from etcd_aio.errors import CacheError, ClientUsageError
 from etcd_aio.services import Endpoints, ServiceEndpoint

@@ -22,9 +22,7 @@ except ModuleNotFoundError as _error:
     raise ModuleNotFoundError(_text, name=_error.name) from _error
 
 from etcd_aio.arguments import finite_seconds
-from etcd_aio.base.aio import Waiters
-from etcd_aio.base.deadline import NEVER
-from etcd_aio.base.reprs import when_constructed
+from etcd_aio.base import NEVER, Waiters, when_constructed
 from etcd_aio.contrib.discovery.directory import Directory
 from etcd_aio.contrib.discovery.last_list import DirectoryChange
 from etcd_aio.contrib.discovery.picking import Picker, PickPolicy

@@ -15,8 +15,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, Literal, Self, TypeAlias, get_args
 
 from etcd_aio.arguments import finite_seconds, whole_number
-from etcd_aio.base.aio import start_background_task
-from etcd_aio.base.reprs import when_constructed
+from etcd_aio.base import start_background_task, when_constructed
 from etcd_aio.contrib.discovery.addresses import by_host, dialable, server_name_of
 from etcd_aio.contrib.discovery.directory import Directory
 from etcd_aio.contrib.discovery.last_list import DirectoryChange

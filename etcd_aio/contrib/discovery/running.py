@@ -2,7 +2,7 @@
 
 import asyncio
 
-from etcd_aio.base.aio import wait_until, wake
+from etcd_aio.base import wait_until, wake
 
 
 class Running:

@@ -7,7 +7,7 @@ from typing import Any, Final
 import grpc
 import grpc.aio
 
-from etcd_aio.base.aio import start_background_task
+from etcd_aio.base import start_background_task
 from etcd_aio.contrib.discovery.running import Running
 from etcd_aio.services import ServiceEndpoint
 

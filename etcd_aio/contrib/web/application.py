@@ -12,7 +12,7 @@ from typing import ClassVar, Literal, TypeAlias, TypeVar, get_args
 
 from etcd_aio import Client, KeyLike
 from etcd_aio.arguments import encode_key, finite_seconds, flag, whole_number
-from etcd_aio.base.reprs import when_constructed
+from etcd_aio.base import when_constructed
 from etcd_aio.contrib.source import ClientSource, new_client
 from etcd_aio.contrib.web.jobs import Job, Jobs, Work
 from etcd_aio.contrib.web.readiness import Readiness, ReadinessCheck

@@ -10,9 +10,7 @@ from dataclasses import dataclass
 from typing import Final, TypeAlias
 
 from etcd_aio import Client, KeyLike
-from etcd_aio.base.aio import start_background_task
-from etcd_aio.base.backoff import Backoff
-from etcd_aio.base.logs import log_for
+from etcd_aio.base import Backoff, log_for, start_background_task
 from etcd_aio.concurrency import Leadership
 from etcd_aio.errors import ClientClosedError
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from etcd_aio import Client, KeyLike, op
 from etcd_aio.arguments import encode_key
-from etcd_aio.base.not_awaitable import AsyncBlock
+from etcd_aio.base import AsyncBlock
 from etcd_aio.errors import ClientUsageError
 
 if TYPE_CHECKING:

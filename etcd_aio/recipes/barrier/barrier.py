@@ -4,9 +4,7 @@ import asyncio
 
 from etcd_aio import EtcdTimeoutError, Key, KeyValue, ResultLostError, op
 from etcd_aio.arguments import encode_key, lease_id
-from etcd_aio.base.call_options import UNSET, Timeout
-from etcd_aio.base.deadline import NEVER, deadline_after, time_left
-from etcd_aio.base.reprs import when_constructed
+from etcd_aio.base import NEVER, UNSET, Timeout, deadline_after, time_left, when_constructed
 from etcd_aio.calls import StoreCalls, Writer, is_exact, writer_for
 from etcd_aio.errors import BarrierError, BarrierTimeoutError
 from etcd_aio.types import KeyLike, LeaseLike, OpResult, ValueLike, shown_key

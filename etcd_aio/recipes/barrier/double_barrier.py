@@ -18,8 +18,7 @@ from anyio import CancelScope
 
 from etcd_aio import Key, KeyValue, op
 from etcd_aio.arguments import encode_key, whole_number
-from etcd_aio.base.not_awaitable import NotAwaitable
-from etcd_aio.base.reprs import when_constructed
+from etcd_aio.base import NotAwaitable, when_constructed
 from etcd_aio.calls import StoreCalls
 from etcd_aio.concurrency import (
     CANCELLED_SECONDS,

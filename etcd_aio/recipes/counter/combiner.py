@@ -12,9 +12,8 @@ from dataclasses import dataclass
 from typing import Generic, TypeVar
 
 from etcd_aio import EtcdError
-from etcd_aio.base.aio import check_loop, start_background_task, wait_until
-from etcd_aio.base.aio import resolve as resolve_future
-from etcd_aio.base.contention import REMEMBERED, Contention
+from etcd_aio.base import REMEMBERED, Contention, check_loop, start_background_task, wait_until
+from etcd_aio.base import resolve as resolve_future
 
 W = TypeVar("W")
 T = TypeVar("T")

@@ -6,9 +6,7 @@ from typing import Final
 
 from etcd_aio import EtcdTimeoutError
 from etcd_aio.arguments import encode_key, whole_number
-from etcd_aio.base.call_options import UNSET, Timeout
-from etcd_aio.base.deadline import NEVER, deadline_after, time_left
-from etcd_aio.base.reprs import when_constructed
+from etcd_aio.base import NEVER, UNSET, Timeout, deadline_after, time_left, when_constructed
 from etcd_aio.calls import StoreCalls, Writer
 from etcd_aio.concurrency import BACKOFF
 from etcd_aio.errors import CounterError, EtcdError

@@ -13,9 +13,7 @@ from typing import ClassVar, Final, Self
 
 from etcd_aio import KeyLike, KeyRange, KeyValue
 from etcd_aio.arguments import check_text, encode_key, to_bytes, whole_number
-from etcd_aio.base.call_options import UNSET, Timeout
-from etcd_aio.base.not_awaitable import NotAwaitable
-from etcd_aio.base.reprs import when_constructed
+from etcd_aio.base import UNSET, NotAwaitable, Timeout, when_constructed
 from etcd_aio.cache import Cache, CacheChanges
 from etcd_aio.calls import StoreCalls
 from etcd_aio.errors import ClientUsageError, InvalidRequestError, MemberConflictError

@@ -25,9 +25,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, ClassVar, Self
 
 from etcd_aio import KeyLike, KeyRange, KeyValue
-from etcd_aio.base.call_options import UNSET, Timeout
-from etcd_aio.base.not_awaitable import NotAwaitable
-from etcd_aio.base.reprs import when_constructed
+from etcd_aio.base import UNSET, NotAwaitable, Timeout, when_constructed
 from etcd_aio.cache import Cache, KeySetChanges
 from etcd_aio.calls import StoreCalls
 from etcd_aio.errors import ClientUsageError

@@ -11,8 +11,7 @@ from typing import Final
 
 from etcd_aio import InvalidRequestError
 from etcd_aio.arguments import whole_number
-from etcd_aio.base.call_options import UNSET, Timeout
-from etcd_aio.base.deadline import deadline_after
+from etcd_aio.base import UNSET, Timeout, deadline_after
 from etcd_aio.calls import StoreCalls, Writer
 from etcd_aio.recipes.queue.queue import ItemQueue, encoded_values, put_in_doubt
 from etcd_aio.recipes.queue.sequence import MOST_ITEMS, Sequence

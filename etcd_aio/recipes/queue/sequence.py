@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from typing import Final, TypeAlias
 
 from etcd_aio import EtcdTimeoutError, Key, KeyValue, OutcomeUnknownError, RangeResult, SortOrder, TxnResult, op
-from etcd_aio.base.deadline import NEVER, time_left
+from etcd_aio.base import NEVER, time_left
 from etcd_aio.calls import StoreCalls, Writer, is_exact
 from etcd_aio.errors import EtcdError, ItemInDoubtError, QueueError, ResultLostError
 from etcd_aio.recipes.counter.combiner import Call, Combiner

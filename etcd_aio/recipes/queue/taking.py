@@ -24,9 +24,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from etcd_aio import DeleteResult, Event, Key, KeyValue, OutcomeUnknownError, RangeResult, TxnResult, Watcher, op
-from etcd_aio.base.aio import check_loop, repeat_unanswered, start_background_task, wait_until
-from etcd_aio.base.deadline import deadline_after
-from etcd_aio.base.logs import log_for
+from etcd_aio.base import check_loop, deadline_after, log_for, repeat_unanswered, start_background_task, wait_until
 from etcd_aio.calls import StoreCalls, Writer, is_exact
 from etcd_aio.concurrency import BACKOFF
 from etcd_aio.errors import (

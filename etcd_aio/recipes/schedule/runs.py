@@ -13,7 +13,7 @@ from datetime import datetime, timedelta
 from typing import Final, TypeAlias
 
 from etcd_aio import Compare, EtcdError, Key, KeyValue, TxnResult, op
-from etcd_aio.base.logs import Log
+from etcd_aio.base import Log
 from etcd_aio.calls import StoreCalls
 from etcd_aio.concurrency import Lock
 from etcd_aio.errors import LeaseExistsError, LeaseNotFoundError, LockLostError

@@ -19,9 +19,7 @@ from typing import Final, NoReturn, get_args
 
 from etcd_aio import EtcdError, KeyLike
 from etcd_aio.arguments import encode_key, finite_seconds, flag, to_bytes, whole_number
-from etcd_aio.base.backoff import Backoff
-from etcd_aio.base.logs import log_for
-from etcd_aio.base.reprs import when_constructed
+from etcd_aio.base import Backoff, log_for, when_constructed
 from etcd_aio.calls import StoreCalls
 from etcd_aio.concurrency import Lock
 from etcd_aio.errors import InvalidRequestError, LeaseNotFoundError, LockLostError, NoSpaceError

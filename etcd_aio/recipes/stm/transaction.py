@@ -7,8 +7,7 @@ from typing import Final, TypeVar
 
 from etcd_aio import KeyRange, KeyValue, Operation, RangeResult, op
 from etcd_aio.arguments import encode_key
-from etcd_aio.base.deadline import NEVER, time_left
-from etcd_aio.base.reprs import when_constructed
+from etcd_aio.base import NEVER, time_left, when_constructed
 from etcd_aio.calls import StoreCalls
 from etcd_aio.errors import ClientUsageError, CompactedError, FutureRevisionError, InvalidRequestError
 from etcd_aio.recipes.stm.read_set import MAX_OPS, ReadRange, ReadSet

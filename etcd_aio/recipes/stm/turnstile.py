@@ -15,8 +15,7 @@ from collections.abc import Collection, Iterable
 from typing import Final
 from weakref import WeakKeyDictionary
 
-from etcd_aio.base.aio import wake
-from etcd_aio.base.contention import REMEMBERED, Contention
+from etcd_aio.base import REMEMBERED, Contention, wake
 from etcd_aio.calls import StoreCalls
 from etcd_aio.recipes.stm.read_set import Snapshot
 

@@ -15,10 +15,7 @@ from typing import Final, Self
 
 from etcd_aio import Key, KeyValue, Op, TxnResult, op
 from etcd_aio.arguments import to_bytes
-from etcd_aio.base.aio import TaskCanceller
-from etcd_aio.base.call_options import UNSET, Timeout
-from etcd_aio.base.not_awaitable import AsyncBlock
-from etcd_aio.base.reprs import when_constructed
+from etcd_aio.base import UNSET, AsyncBlock, TaskCanceller, Timeout, when_constructed
 from etcd_aio.calls import is_exact
 from etcd_aio.concurrency import BACKOFF, CANCELLED_SECONDS
 from etcd_aio.errors import (

@@ -9,9 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from etcd_aio.base.aio import start_timer
-from etcd_aio.base.backoff import Backoff
-from etcd_aio.base.logs import Log, log_for
+from etcd_aio.base import Backoff, Log, log_for, start_timer
 from etcd_aio.calls import StoreCalls, Writer
 from etcd_aio.errors import LeaseLostError
 from etcd_aio.lease import Loan

@@ -12,9 +12,7 @@ from typing import Final
 
 from etcd_aio import Key, KeyValue, OutcomeUnknownError, ResultLostError, TxnResult, op
 from etcd_aio.arguments import encode_key, to_bytes, whole_number
-from etcd_aio.base.call_options import UNSET, Timeout
-from etcd_aio.base.deadline import NEVER, deadline_after, time_left
-from etcd_aio.base.reprs import when_constructed
+from etcd_aio.base import NEVER, UNSET, Timeout, deadline_after, time_left, when_constructed
 from etcd_aio.calls import StoreCalls, Writer, is_exact, writer_for
 from etcd_aio.concurrency import OnLost, checked_margin
 from etcd_aio.errors import EtcdError, InvalidRequestError

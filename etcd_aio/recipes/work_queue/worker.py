@@ -18,9 +18,7 @@ from types import TracebackType
 from typing import ClassVar, Final, Self
 
 from etcd_aio import Key, KeyValue, PutResult, TxnResult, Watcher, op
-from etcd_aio.base.aio import check_loop, start_background_task, start_timer, wake
-from etcd_aio.base.not_awaitable import NotAwaitable
-from etcd_aio.base.reprs import when_constructed
+from etcd_aio.base import NotAwaitable, check_loop, start_background_task, start_timer, wake, when_constructed
 from etcd_aio.concurrency import BACKOFF
 from etcd_aio.errors import (
     ClientUsageError,

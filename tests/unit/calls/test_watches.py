@@ -1,16 +1,18 @@
 """WatchCalls: `client.watch()`: the check of its arguments, and the options they become."""
 
 import gc
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from etcd_aio import InvalidRequestError, OnCompaction, WatchFilter
-from etcd_aio.calls import StoreCalls
 from etcd_aio.errors import EmptyKeyError
 from etcd_aio.types.keys import KeyRange
 from etcd_aio.watch import DEFAULT_MAX_PENDING
 from tests.support.watch_service import ScriptedService, entered, store_on
+
+if TYPE_CHECKING:
+    from etcd_aio.calls import StoreCalls
 
 # Most of these tests drop what they entered.
 pytestmark = [
