@@ -5,7 +5,8 @@ from typing import Final, NoReturn, cast
 
 import pytest
 
-from etcd_aio import UNSET, Auth, Client, Cluster, CompactResult, Maintenance, RetryMode, Timeout
+from etcd_aio import UNSET, Client, CompactResult, RetryMode, Timeout
+from etcd_aio.admin import Auth, Cluster, Maintenance
 from pytest_etcd_aio.pool import Target
 from pytest_etcd_aio.wanted import private_only
 

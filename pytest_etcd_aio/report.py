@@ -5,7 +5,8 @@ from typing import TYPE_CHECKING, Final
 
 import pytest
 
-from etcd_aio import Client, StreamStatistics
+from etcd_aio import Client
+from etcd_aio.observing import StreamStatistics
 from pytest_etcd_aio.cluster import Cluster
 from pytest_etcd_aio.fakes import default_release
 from pytest_etcd_aio.options import read_options

@@ -9,6 +9,8 @@ PUBLIC: Final = {
     "etcd_aio.errors": "every error",
     "etcd_aio": "the client, results, options and the errors that are caught most",
     "etcd_aio.op": "operations of transactions",
+    "etcd_aio.admin": "users, members, maintenance",
+    "etcd_aio.lease": "results of single lease calls, leases for recipes",
     "etcd_aio.concurrency": "what locks, elections and sessions give, for annotations",
     "etcd_aio.once": "exactly-once writes",
     "etcd_aio.cache": "caches",

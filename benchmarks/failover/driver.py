@@ -181,7 +181,7 @@ class OpenLoop:
             await asyncio.sleep(pause)
 
 
-def condition(one: etcd_aio.EndpointStatistics) -> str:
+def condition(one: etcd_aio.observing.EndpointStatistics) -> str:
     """The state of an endpoint in the client, in a word or two."""
     return f"{one.state.name} {one.health.name}"
 

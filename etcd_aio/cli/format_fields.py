@@ -2,22 +2,7 @@
 
 from collections.abc import Iterable, Iterator
 
-from etcd_aio import (
-    AlarmResult,
-    DeleteResult,
-    Header,
-    KeyValue,
-    LeaseGrantResult,
-    LeaseKeepAliveResult,
-    LeaseListResult,
-    MemberListResult,
-    PutResult,
-    RangeResult,
-    Role,
-    RoleListResult,
-    StatusResult,
-    TxnResult,
-)
+from etcd_aio import DeleteResult, Header, KeyValue, PutResult, RangeResult, TxnResult
 from etcd_aio.cli.format_simple import lease_word
 from etcd_aio.cli.go_text import quoted
 from etcd_aio.cli.results import (
@@ -32,7 +17,17 @@ from etcd_aio.cli.results import (
 )
 from etcd_aio.cli.rows import word
 from etcd_aio.errors import printable
-from etcd_aio.types import OpResult
+from etcd_aio.types import (
+    AlarmResult,
+    LeaseGrantResult,
+    LeaseKeepAliveResult,
+    LeaseListResult,
+    MemberListResult,
+    OpResult,
+    Role,
+    RoleListResult,
+    StatusResult,
+)
 
 
 def fields(result: Shown, style: Style) -> str | None:

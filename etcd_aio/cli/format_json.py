@@ -8,31 +8,7 @@ from base64 import b64encode
 from collections.abc import Mapping, Sequence
 from typing import Final, TypeAlias
 
-from etcd_aio import (
-    Alarm,
-    AlarmResult,
-    AuthStatus,
-    DeleteResult,
-    Event,
-    HashKVResult,
-    Header,
-    KeyPermission,
-    KeyValue,
-    LeaseGrantResult,
-    LeaseKeepAliveResult,
-    LeaseListResult,
-    Member,
-    MemberListResult,
-    Permission,
-    PutResult,
-    RangeResult,
-    Role,
-    RoleListResult,
-    StatusResult,
-    TxnResult,
-    User,
-    UserListResult,
-)
+from etcd_aio import DeleteResult, Event, Header, KeyValue, PutResult, RangeResult, TxnResult
 from etcd_aio.cli.results import (
     ClusterHealth,
     Done,
@@ -45,7 +21,25 @@ from etcd_aio.cli.results import (
     Style,
     Watched,
 )
-from etcd_aio.types import OpResult
+from etcd_aio.types import (
+    Alarm,
+    AlarmResult,
+    AuthStatus,
+    HashKVResult,
+    KeyPermission,
+    LeaseGrantResult,
+    LeaseKeepAliveResult,
+    LeaseListResult,
+    Member,
+    MemberListResult,
+    OpResult,
+    Permission,
+    Role,
+    RoleListResult,
+    StatusResult,
+    User,
+    UserListResult,
+)
 
 Json: TypeAlias = bool | int | str | Sequence["Json"] | Mapping[str, "Json"] | None
 

@@ -2,30 +2,23 @@
 
 from typing import Final
 
-from etcd_aio import (
+from etcd_aio import DeleteResult, Event, Header, KeyValue, PutResult, RangeResult, TxnResult, pb
+from etcd_aio.cli.go_text import as_text
+from etcd_aio.cli.results import Done, MembersChanged, Shown, Style, Watched
+from etcd_aio.types import (
     Alarm,
     AlarmResult,
     AuthStatus,
-    DeleteResult,
-    Event,
-    Header,
     KeyPermission,
-    KeyValue,
     Member,
     MemberListResult,
+    OpResult,
     Permission,
-    PutResult,
-    RangeResult,
     Role,
     RoleListResult,
-    TxnResult,
     User,
     UserListResult,
-    pb,
 )
-from etcd_aio.cli.go_text import as_text
-from etcd_aio.cli.results import Done, MembersChanged, Shown, Style, Watched
-from etcd_aio.types import OpResult
 
 _PERMISSIONS: Final = {
     Permission.READ: pb.PermissionType.READ,

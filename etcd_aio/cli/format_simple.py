@@ -2,25 +2,7 @@
 
 from collections.abc import Iterable, Iterator
 
-from etcd_aio import (
-    AlarmResult,
-    AuthStatus,
-    DeleteResult,
-    KeyPermission,
-    KeyValue,
-    LeaseGrantResult,
-    LeaseKeepAliveResult,
-    LeaseListResult,
-    MemberListResult,
-    Permission,
-    PutResult,
-    RangeResult,
-    Role,
-    RoleListResult,
-    TxnResult,
-    User,
-    UserListResult,
-)
+from etcd_aio import DeleteResult, KeyValue, PutResult, RangeResult, TxnResult
 from etcd_aio.cli.go_text import as_text, hex_bytes
 from etcd_aio.cli.results import (
     ClusterHealth,
@@ -36,7 +18,22 @@ from etcd_aio.cli.results import (
 )
 from etcd_aio.cli.rows import hash_rows, member_rows, status_rows, word
 from etcd_aio.errors import printable
-from etcd_aio.types import OpResult, prefix_end
+from etcd_aio.types import (
+    AlarmResult,
+    AuthStatus,
+    KeyPermission,
+    LeaseGrantResult,
+    LeaseKeepAliveResult,
+    LeaseListResult,
+    MemberListResult,
+    OpResult,
+    Permission,
+    Role,
+    RoleListResult,
+    User,
+    UserListResult,
+    prefix_end,
+)
 
 _64_BITS = 2**64 - 1
 

@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 
-from etcd_aio import MemberListResult
 from etcd_aio.cli.results import HashReport, HealthReport, Shown, StatusReport, Style
 from etcd_aio.cli.rows import (
     HASH_TITLES,
@@ -15,6 +14,7 @@ from etcd_aio.cli.rows import (
     member_rows,
     status_rows,
 )
+from etcd_aio.types import MemberListResult
 
 
 def table(result: Shown, style: Style) -> str | None:

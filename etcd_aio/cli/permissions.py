@@ -3,11 +3,10 @@
 from collections.abc import Mapping, Sequence
 from typing import Final, TypedDict
 
-from etcd_aio import Permission
 from etcd_aio.cli.arguments import raw
 from etcd_aio.cli.go_text import as_text
 from etcd_aio.cli.outcome import bad_arguments
-from etcd_aio.types import prefix_end
+from etcd_aio.types import Permission, prefix_end
 
 KIND_OF: Final[Mapping[str, Permission]] = {kind.value: kind for kind in Permission}
 """The permissions by their words."""

@@ -3,25 +3,20 @@
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from etcd_aio import (
+from etcd_aio import DeleteResult, Event, Header, PutResult, RangeResult, TxnResult
+from etcd_aio.types import (
     AlarmResult,
     AuthStatus,
-    DeleteResult,
-    Event,
     HashKVResult,
-    Header,
     LeaseGrantResult,
     LeaseKeepAliveResult,
     LeaseListResult,
     LeaseTimeToLiveResult,
     Member,
     MemberListResult,
-    PutResult,
-    RangeResult,
     Role,
     RoleListResult,
     StatusResult,
-    TxnResult,
     User,
     UserListResult,
 )

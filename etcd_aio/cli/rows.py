@@ -3,10 +3,10 @@
 from collections.abc import Sequence
 from typing import Final, TypeAlias
 
-from etcd_aio import Member, StatusResult
 from etcd_aio.cli.go_text import size
 from etcd_aio.cli.results import HashReport, HealthReport, StatusReport
 from etcd_aio.errors import printable
+from etcd_aio.types import Member, StatusResult
 
 Row: TypeAlias = tuple[str, ...]
 

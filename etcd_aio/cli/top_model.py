@@ -3,8 +3,8 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from etcd_aio import AlarmResult, MemberListResult, StatusResult
 from etcd_aio.cli.top_metrics import Metrics, p99, rate
+from etcd_aio.types import AlarmResult, MemberListResult, StatusResult
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,7 +25,6 @@ except ModuleNotFoundError as _error:
     _text = "etcd_aio.contrib.prometheus needs prometheus_client: pip install 'etcd_aio[prometheus]'"
     raise ModuleNotFoundError(_text, name=_error.name) from _error
 
-from etcd_aio import EndpointStatistics, StreamStatistics
 from etcd_aio.contrib.clients import Clients
 from etcd_aio.errors import StatusCode
 from etcd_aio.methods import ALL, BIDIRECTIONAL, LEASE_KEEP_ALIVE, SERVER_STREAMING, UNARY, WATCH, Cardinality
@@ -40,6 +39,7 @@ from etcd_aio.observing import (
     StreamChange,
     WatchAdvance,
 )
+from etcd_aio.types import EndpointStatistics, StreamStatistics
 
 _CODES: Final = {
     code: "Canceled" if code is StatusCode.CANCELLED else code.name.title().replace("_", "") for code in StatusCode

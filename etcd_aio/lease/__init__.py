@@ -19,6 +19,12 @@ from etcd_aio.lease.loans import BACKOFF as BACKOFF
 from etcd_aio.lease.loans import LeaseSource as LeaseSource
 from etcd_aio.lease.loans import Loan as Loan
 from etcd_aio.lease.loans import OnLoss as OnLoss
+from etcd_aio.types import LeaseGrantResult as LeaseGrantResult
+from etcd_aio.types import LeaseKeepAliveResult as LeaseKeepAliveResult
+from etcd_aio.types import LeaseListResult as LeaseListResult
+from etcd_aio.types import LeaseRevokeResult as LeaseRevokeResult
+from etcd_aio.types import LeaseStatus as LeaseStatus
+from etcd_aio.types import LeaseTimeToLiveResult as LeaseTimeToLiveResult
 
 if TYPE_CHECKING:
     from etcd_aio.lease.pool import LeasePool as LeasePool

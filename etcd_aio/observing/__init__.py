@@ -21,3 +21,6 @@ from etcd_aio.observing.records import LoginEnded as LoginEnded
 from etcd_aio.observing.records import StreamChange as StreamChange
 from etcd_aio.observing.records import StreamEvent as StreamEvent
 from etcd_aio.observing.records import WatchAdvance as WatchAdvance
+from etcd_aio.types import ConnectivityState as ConnectivityState
+from etcd_aio.types import EndpointStatistics as EndpointStatistics
+from etcd_aio.types import StreamStatistics as StreamStatistics

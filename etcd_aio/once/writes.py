@@ -10,10 +10,10 @@ from dataclasses import dataclass
 from typing import Final
 from weakref import WeakKeyDictionary
 
-from etcd_aio import EtcdError, Header, InvalidRequestError, KeyRange, KeyValue, OutcomeUnknownError, ResultLostError
+from etcd_aio import EtcdError, Header, InvalidRequestError, KeyRange, KeyValue, OutcomeUnknownError
 from etcd_aio.base import RetryMode, deadline_after
 from etcd_aio.calls import StoreCalls
-from etcd_aio.errors import CompactedError, LeaseNotFoundError, with_history
+from etcd_aio.errors import CompactedError, LeaseNotFoundError, ResultLostError, with_history
 from etcd_aio.once.guarded import (
     Answer,
     IdKey,

@@ -24,7 +24,6 @@ from etcd_aio import (
     KeyRange,
     KeyValue,
     LeaseLike,
-    ResultLostError,
     TxnResult,
     ValueLike,
     op,
@@ -32,7 +31,7 @@ from etcd_aio import (
 from etcd_aio.arguments import encode_key, flag, whole_number
 from etcd_aio.base import NEVER, UNSET, Timeout, deadline_after, time_left
 from etcd_aio.calls import StoreCalls, Writer, writer_for
-from etcd_aio.errors import CompactedError, FutureRevisionError, InvalidRequestError
+from etcd_aio.errors import CompactedError, FutureRevisionError, InvalidRequestError, ResultLostError
 
 DEFAULT_LIMIT: Final = 500
 """Keys of a page: as many as the API server of Kubernetes and its clients ask for at once."""

@@ -11,7 +11,7 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
-from etcd_aio import ConnectivityState
+from etcd_aio.observing import ConnectivityState
 
 _CONNECTIONS = {
     ConnectivityState.IDLE: "idle",

@@ -6,8 +6,9 @@ which shows the slot as the first one has left it: then the txn was applied at t
 
 from typing import Any, Final
 
-from etcd_aio import EtcdError, KeyValue, OutcomeUnknownError, ResultLostError, op
+from etcd_aio import EtcdError, KeyValue, OutcomeUnknownError, op
 from etcd_aio.base.call_options import RetryMode, Timeout
+from etcd_aio.errors import ResultLostError
 from etcd_aio.once import ExactlyOnce
 from tests.evidence import model
 from tests.evidence.operations import answer_of, request_of

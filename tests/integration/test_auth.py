@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from etcd_aio import Client, Event, KeyPermission, Permission, op
+from etcd_aio import Client, Event, op
+from etcd_aio.admin import KeyPermission, Permission
 from etcd_aio.errors import (
     AuthenticationFailedError,
     AuthError,

@@ -15,10 +15,18 @@ from typing import Any
 
 import pytest
 
-from etcd_aio import CacheError, CacheRangeError, CacheTimeoutError, Client, KeyValue, op
+from etcd_aio import Client, KeyValue, op
 from etcd_aio.cache import Cache, CacheState
 from etcd_aio.cache.state import Replica
-from etcd_aio.errors import ClientClosedError, ClientUsageError, EmptyKeyError, InvalidRequestError
+from etcd_aio.errors import (
+    CacheError,
+    CacheRangeError,
+    CacheTimeoutError,
+    ClientClosedError,
+    ClientUsageError,
+    EmptyKeyError,
+    InvalidRequestError,
+)
 from etcd_aio.testing import EtcdCluster, EtcdServer, FaultProxy
 from tests.support import versions
 from tests.support.auth import QUICK_LOGINS, ROOT, WEB, enable_auth

@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from etcd_aio import CacheError, Candidate, Client, KeyValue, Watcher, op
+from etcd_aio import Candidate, Client, KeyValue, Watcher, op
 from etcd_aio.cache import Cache, CacheState
 from etcd_aio.cache.replicator import Replicator
-from etcd_aio.errors import StoreRolledBackError
+from etcd_aio.errors import CacheError, StoreRolledBackError
 from etcd_aio.testing import EtcdCluster, EtcdServer, FaultProxy
 from etcd_aio.watch.service import WatchService
 from tests.support import versions

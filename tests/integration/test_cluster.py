@@ -6,7 +6,8 @@ from contextlib import asynccontextmanager, suppress
 
 import pytest
 
-from etcd_aio import Client, Member, MemberPromoteResult
+from etcd_aio import Client
+from etcd_aio.admin import Member, MemberPromoteResult
 from etcd_aio.errors import (
     LearnerNotReadyError,
     MemberNotFoundError,

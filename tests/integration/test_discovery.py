@@ -8,10 +8,16 @@ from pathlib import Path
 
 import pytest
 
-from etcd_aio import Client, ConnectionLostError, DiscoveryError, NoAvailableEndpointsError, OldClusterError
+from etcd_aio import Client, ConnectionLostError, NoAvailableEndpointsError
 from etcd_aio.admin import versions as versions_module
 from etcd_aio.discovery import discovery
-from etcd_aio.errors import MemberNotFoundError, ServerStoppedError, UnhealthyClusterError
+from etcd_aio.errors import (
+    DiscoveryError,
+    MemberNotFoundError,
+    OldClusterError,
+    ServerStoppedError,
+    UnhealthyClusterError,
+)
 from etcd_aio.testing import EtcdCluster, EtcdServer, ServerTLS
 from etcd_aio.testing.options import Membership
 from etcd_aio.testing.ports import free_ports

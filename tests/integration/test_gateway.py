@@ -9,7 +9,7 @@ from contextlib import AsyncExitStack, suppress
 
 import pytest
 
-from etcd_aio import Client, ConnectivityState, EtcdError, Key, methods, op, pb
+from etcd_aio import Client, EtcdError, Key, methods, op, pb
 from etcd_aio.error_handler import StreamedReply
 from etcd_aio.errors import (
     InvalidTokenError,
@@ -17,6 +17,7 @@ from etcd_aio.errors import (
     NoAvailableEndpointsError,
     NotSupportedByServerError,
 )
+from etcd_aio.observing import ConnectivityState
 from etcd_aio.testing import EtcdCluster, EtcdServer, FaultProxy
 from tests.support.auth import QUICK_LOGINS, ROOT, enable_auth
 from tests.support.http1_proxies import PROXIES, ProxyName, Relay, http1_proxy

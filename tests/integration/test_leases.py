@@ -11,11 +11,12 @@ from contextlib import AsyncExitStack
 import anyio
 import pytest
 
-from etcd_aio import Client, EtcdError, Lease, LeaseExpiredError, LeaseLostError, NoAvailableEndpointsError
+from etcd_aio import Client, EtcdError, Lease, LeaseLostError, NoAvailableEndpointsError
 from etcd_aio.errors import (
     ClientClosedError,
     InvalidRequestError,
     LeaseExistsError,
+    LeaseExpiredError,
     LeaseNotFoundError,
     LeaseTTLTooLargeError,
 )

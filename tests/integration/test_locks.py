@@ -12,27 +12,17 @@ from typing import Any
 import anyio
 import pytest
 
-from etcd_aio import (
-    Client,
-    EtcdError,
-    Key,
-    LeaseExpiredError,
-    LeaseLostError,
-    LockLostError,
-    LockTimeoutError,
-    NotHeldError,
-    Operation,
-    PutResult,
-    op,
-)
+from etcd_aio import Client, EtcdError, Key, LeaseLostError, LockLostError, LockTimeoutError, Operation, PutResult, op
 from etcd_aio.concurrency import Lock
 from etcd_aio.errors import (
     ClientClosedError,
     ClientUsageError,
     EmptyKeyError,
     InvalidRequestError,
+    LeaseExpiredError,
     NoAvailableEndpointsError,
     NoSpaceError,
+    NotHeldError,
     PermissionDeniedError,
 )
 from etcd_aio.testing import EtcdServer, FaultProxy

@@ -14,7 +14,8 @@ from pathlib import Path
 
 import pytest
 
-from etcd_aio import Alarm, Client, DowngradeAction, DowngradeInfo, EtcdError, op
+from etcd_aio import Client, EtcdError, op
+from etcd_aio.admin import Alarm, DowngradeAction, DowngradeInfo
 from etcd_aio.cli.top_metrics import read_metrics
 from etcd_aio.errors import (
     BadLeaderTransfereeError,

@@ -15,7 +15,6 @@ from etcd_aio import (
     Operation,
     OutcomeUnknownError,
     PutResult,
-    ResultLostError,
     TxnResult,
     op,
 )
@@ -27,6 +26,7 @@ from etcd_aio.errors import (
     LeaseNotFoundError,
     NoSpaceError,
     PermissionDeniedError,
+    ResultLostError,
     TooManyOpsError,
 )
 from etcd_aio.once import DEFAULT_PREFIX, ExactlyOnce, Outcome

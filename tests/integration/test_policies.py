@@ -7,8 +7,9 @@ from collections.abc import Callable
 
 import pytest
 
-from etcd_aio import Client, EndpointStatistics
+from etcd_aio import Client
 from etcd_aio.balancer import PolicyName
+from etcd_aio.observing import EndpointStatistics
 from etcd_aio.testing import EtcdCluster
 
 pytestmark = [pytest.mark.anyio, pytest.mark.cluster, pytest.mark.usefixtures("each_engine")]

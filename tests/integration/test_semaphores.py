@@ -6,8 +6,8 @@ import random
 
 import pytest
 
-from etcd_aio import Client, LockError, LockLostError, LockTimeoutError
-from etcd_aio.errors import InvalidRequestError
+from etcd_aio import Client, LockLostError, LockTimeoutError
+from etcd_aio.errors import InvalidRequestError, LockError
 from etcd_aio.testing import EtcdServer, FaultProxy
 from tests.support.locks import PATIENCE, hold, keys, metric, until, until_waiting
 

@@ -1,7 +1,8 @@
 """A writer that loses the results of its first txns, as exactly-once writes do if the history of them is compacted."""
 
-from etcd_aio import Client, DeleteResult, KeyLike, LeaseLike, PutResult, ResultLostError, Txn, TxnResult, ValueLike, op
+from etcd_aio import Client, DeleteResult, KeyLike, LeaseLike, PutResult, Txn, TxnResult, ValueLike, op
 from etcd_aio.base.call_options import UNSET, RetryMode, Timeout
+from etcd_aio.errors import ResultLostError
 from etcd_aio.once.replay import ranges_to_read
 
 

@@ -6,10 +6,10 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from opentelemetry.context import Context
 from opentelemetry.metrics import CallbackOptions, Meter, Observation
 
-from etcd_aio import EndpointStatistics, StreamStatistics
 from etcd_aio.contrib.clients import Clients
 from etcd_aio.contrib.otel import semconv
 from etcd_aio.contrib.otel.addresses import address_of
+from etcd_aio.types import EndpointStatistics, StreamStatistics
 
 
 class Instruments:

@@ -7,8 +7,9 @@ import asyncio
 from dataclasses import dataclass
 from typing import Final, TypeAlias
 
-from etcd_aio import Client, ConnectivityState, EndpointStatistics, EtcdError
+from etcd_aio import Client, EtcdError
 from etcd_aio.base import start_background_task
+from etcd_aio.types import ConnectivityState, EndpointStatistics
 
 READ_TIMEOUT: Final = 1.0  # seconds; kubelet's probes wait one second by default
 SHARED_FOR: Final = 1.0  # seconds from the start of a check

@@ -2,11 +2,11 @@
 
 import asyncio
 
-from etcd_aio import EtcdTimeoutError, Key, KeyValue, ResultLostError, op
+from etcd_aio import EtcdTimeoutError, Key, KeyValue, op
 from etcd_aio.arguments import encode_key, lease_id
 from etcd_aio.base import NEVER, UNSET, Timeout, deadline_after, time_left, when_constructed
 from etcd_aio.calls import StoreCalls, Writer, is_exact, writer_for
-from etcd_aio.errors import BarrierError, BarrierTimeoutError
+from etcd_aio.errors import BarrierError, BarrierTimeoutError, ResultLostError
 from etcd_aio.types import KeyLike, LeaseLike, OpResult, ValueLike, shown_key
 from etcd_aio.watch import wait_deleted
 

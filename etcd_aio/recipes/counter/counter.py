@@ -11,11 +11,11 @@ The key has the number as decimal text, so any client can read and write it.
 import asyncio
 from typing import Final, TypeAlias
 
-from etcd_aio import EtcdTimeoutError, Key, KeyValue, ResultLostError, TxnResult, op
+from etcd_aio import EtcdTimeoutError, Key, KeyValue, TxnResult, op
 from etcd_aio.arguments import encode_key
 from etcd_aio.base import NEVER, UNSET, Timeout, deadline_after, time_left, when_constructed
 from etcd_aio.calls import StoreCalls, Writer, is_exact, writer_for
-from etcd_aio.errors import CounterError, CounterLimitError, InvalidRequestError
+from etcd_aio.errors import CounterError, CounterLimitError, InvalidRequestError, ResultLostError
 from etcd_aio.recipes.counter.combiner import Call, Combiner
 from etcd_aio.recipes.counter.sums import Refusal, Sums, sums
 from etcd_aio.types import KeyLike, OpResult, shown_key

@@ -10,12 +10,12 @@ import time
 from dataclasses import dataclass
 from typing import Final
 
-from etcd_aio import Key, KeyValue, OutcomeUnknownError, ResultLostError, TxnResult, op
+from etcd_aio import Key, KeyValue, OutcomeUnknownError, TxnResult, op
 from etcd_aio.arguments import encode_key, to_bytes, whole_number
 from etcd_aio.base import NEVER, UNSET, Timeout, deadline_after, time_left, when_constructed
 from etcd_aio.calls import StoreCalls, Writer, is_exact, writer_for
 from etcd_aio.concurrency import OnLost, checked_margin
-from etcd_aio.errors import EtcdError, InvalidRequestError
+from etcd_aio.errors import EtcdError, InvalidRequestError, ResultLostError
 from etcd_aio.recipes.queue.numbers import next_number
 from etcd_aio.recipes.queue.priority_queue import DEFAULT_PRIORITY
 from etcd_aio.recipes.queue.queue import put_in_doubt

@@ -6,10 +6,10 @@ from collections.abc import Iterable
 
 import pytest
 
-from etcd_aio import CacheError, ClientClosedError, Event, EventType, KeyValue
+from etcd_aio import ClientClosedError, Event, EventType, KeyValue
 from etcd_aio.cache.changes import CacheBatches, CacheChanges, Follower, KeySetChanges
 from etcd_aio.cache.steps import Step
-from etcd_aio.errors import ClientUsageError
+from etcd_aio.errors import CacheError, ClientUsageError
 from tests.support.virtual_time import turns
 
 pytestmark = pytest.mark.anyio

@@ -5,10 +5,11 @@ from typing import Any
 
 import pytest
 
-from etcd_aio import CacheError, WatchBatch
+from etcd_aio import WatchBatch
 from etcd_aio.base.deadline import NEVER
 from etcd_aio.cache.state import Replica, Transition
 from etcd_aio.cache.waiting import RevisionWaiters, raised_again
+from etcd_aio.errors import CacheError
 from tests.support.virtual_time import timers, turns
 
 pytestmark = [pytest.mark.anyio, pytest.mark.virtual_time]

@@ -4,23 +4,11 @@ import json
 
 import pytest
 
-from etcd_aio import (
-    Header,
-    KeyValue,
-    LeaseGrantResult,
-    Member,
-    MemberListResult,
-    PutResult,
-    RangeResult,
-    Role,
-    RoleListResult,
-    StatusResult,
-    User,
-    UserListResult,
-    pb,
-)
+from etcd_aio import Header, KeyValue, PutResult, RangeResult, pb
+from etcd_aio.admin import Member, MemberListResult, Role, RoleListResult, StatusResult, User, UserListResult
 from etcd_aio.cli.formats import FORMATS
 from etcd_aio.cli.results import Done, Health, HealthReport, Shown, StatusReport, Style
+from etcd_aio.lease import LeaseGrantResult
 
 LARGEST, LARGEST_ID = 2**63 - 1, 2**64 - 1
 HEADER = Header(LARGEST_ID, LARGEST_ID - 1, LARGEST, LARGEST_ID - 2)

@@ -7,7 +7,8 @@ from dataclasses import replace
 import pytest
 from rich.console import Console
 
-from etcd_aio import AlarmResult, Header, Member, MemberListResult, StatusResult
+from etcd_aio import Header
+from etcd_aio.admin import AlarmResult, Member, MemberListResult, StatusResult
 from etcd_aio.cli.top_metrics import Metrics, p99, read_metrics
 from etcd_aio.cli.top_model import Answer, Counters, Snapshot, Top
 from etcd_aio.cli.top_screen import screen

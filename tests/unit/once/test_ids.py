@@ -4,8 +4,9 @@ import asyncio
 
 import pytest
 
-from etcd_aio import Header, LeaseGrantResult, LeaseTimeToLiveResult, op
+from etcd_aio import Header, op
 from etcd_aio.base.deadline import NEVER
+from etcd_aio.lease import LeaseGrantResult, LeaseTimeToLiveResult
 from etcd_aio.once.guarded import SingleWrite
 from etcd_aio.once.ids import Ids
 

@@ -5,9 +5,10 @@ from typing import TYPE_CHECKING, Any, Self
 
 import pytest
 
-from etcd_aio import Header, LeaseTimeToLiveResult, TxnResult
+from etcd_aio import Header, TxnResult
 from etcd_aio.base.deadline import NEVER
 from etcd_aio.errors import ClientUsageError, EtcdTimeoutError, LeaseLostError, LeaseNotFoundError, NoLeaderError
+from etcd_aio.lease import LeaseTimeToLiveResult
 from etcd_aio.once.slot import Slot, SlotState, Transition
 from etcd_aio.once.slots import SlotPool
 from tests.support.virtual_time import tasks, turns

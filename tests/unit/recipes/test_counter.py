@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from etcd_aio import InvalidRequestError, ResultLostError, TxnResult, op
+from etcd_aio import InvalidRequestError, TxnResult, op
 from etcd_aio.base.contention import Contention
-from etcd_aio.errors import CounterError, CounterLimitError, EmptyKeyError, EtcdError, EtcdTimeoutError
+from etcd_aio.errors import CounterError, CounterLimitError, EmptyKeyError, EtcdError, EtcdTimeoutError, ResultLostError
 from etcd_aio.fake import FakeEtcd
 from etcd_aio.recipes import Counter, IdAllocator
 from tests.support.virtual_time import tasks, turns

@@ -4,8 +4,8 @@ import asyncio
 
 import pytest
 
-from etcd_aio import Client, OutcomeUnknownError, ResultLostError, op
-from etcd_aio.errors import ItemInDoubtError, JobLostError, LockLostError, TxnConflictError
+from etcd_aio import Client, OutcomeUnknownError, op
+from etcd_aio.errors import ItemInDoubtError, JobLostError, LockLostError, ResultLostError, TxnConflictError
 from etcd_aio.fake import FakeEtcd
 from etcd_aio.recipes import Barrier, Counter, IdAllocator, PriorityQueue, Queue, Transaction, WorkQueue
 from tests.support.lossy_writer import LossyWriter

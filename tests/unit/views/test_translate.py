@@ -18,7 +18,6 @@ from etcd_aio import (
     Key,
     KeyRange,
     KeyValue,
-    LeaseTimeToLiveResult,
     PutResult,
     RangeResult,
     TxnResult,
@@ -27,6 +26,7 @@ from etcd_aio import (
 )
 from etcd_aio.error_handler.description import explain
 from etcd_aio.errors import DuplicateKeyError, EmptyKeyError, EtcdError
+from etcd_aio.lease import LeaseTimeToLiveResult
 from etcd_aio.once.replay import replay
 from etcd_aio.types import ResyncEvent
 from etcd_aio.views import translate
