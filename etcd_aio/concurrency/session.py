@@ -29,7 +29,7 @@ from etcd_aio.concurrency.lock import Lock
 from etcd_aio.concurrency.rwlock import RWLock
 from etcd_aio.concurrency.semaphore import Semaphore
 from etcd_aio.errors import ClientUsageError, EtcdError, LeaseLostError
-from etcd_aio.lease import BACKOFF, Loan, OnDoubt, OnLoss
+from etcd_aio.lease import BACKOFF, KeptLease, Loan, OnLoss
 from etcd_aio.types import KeyLike, ValueLike, shown_key
 
 if TYPE_CHECKING:
@@ -68,8 +68,8 @@ class Session(NotAwaitable):
         self._store = store
         self._pool = pool
         self._ttl = ttl
-        kept = store.leases.kept(ttl, on_end=self._on_end, on_doubt=self._on_doubt)
-        self._lease = Lease(kept, on_lost)
+        self._kept = store.leases.kept(ttl, on_end=self._on_end, on_doubt=self._on_doubt)
+        self._lease = Lease(self._kept, on_lost)
         self._is_entered = False
         self._is_orphan = False
         self._queues: dict[bytes, deque[asyncio.Future[None]]] = {}  # of names in use: who waits for them
@@ -257,7 +257,7 @@ class Session(NotAwaitable):
         except BaseException:  # a cancellation too: the next in the queue has its turn
             self._next(key_prefix)
             raise
-        loan = _SessionLoan(self, self._lease, key_prefix)
+        loan = _SessionLoan(self, self._kept, key_prefix)
         self._loans[loan] = None
         return loan
 
@@ -373,81 +373,27 @@ def _remember(names: dict[bytes, None], name: bytes) -> None:
         del names[next(iter(names))]
 
 
-class _SessionLoan:
-    """The session's lease for one acquisition: a `Loan`."""
+class _SessionLoan(Loan):
+    """The session's lease for one acquisition."""
 
-    __slots__ = ("_callback", "_doubted", "_error", "_lease", "_session", "holder", "is_doubtful", "key_prefix")
+    __slots__ = ("_session", "key_prefix")
 
-    def __init__(self, session: Session, lease: Lease, key_prefix: bytes) -> None:
+    def __init__(self, session: Session, kept: KeptLease, key_prefix: bytes) -> None:
+        super().__init__(kept)
         self._session = session
-        self._lease = lease
-        self._callback: OnLoss | None = None
-        self._doubted: OnDoubt | None = None
-        self._error: LeaseLostError | None = None
-        self.is_doubtful = False  # the store may be another one than at its beginning
         self.key_prefix = key_prefix
-        self.holder = asyncio.current_task()  # which must not wait for itself; None once the acquisition is ending
-
-    def tell(self, error: LeaseLostError) -> None:
-        """The session is lost, or its client is being closed."""
-        self._error = self._error or error
-        callback, self._callback = self._callback, None
-        if callback is not None:
-            callback(error)
-
-    @property
-    def id(self) -> int:
-        """The id of the lease."""
-        return self._lease.id
-
-    @property
-    def ttl(self) -> int:
-        """Its TTL in seconds, as etcd granted it."""
-        return self._lease.ttl
-
-    @property
-    def remaining(self) -> float:
-        """Seconds until its local deadline; 0 if it is gone. Thread-safe."""
-        return 0.0 if self._error is not None else self._lease.remaining
-
-    @property
-    def renewal_error(self) -> EtcdError | None:
-        """See `Loan.renewal_error`."""
-        return self._lease.renewal_error
-
-    @property
-    def is_lost(self) -> bool:
-        """Whether it was lost. Thread-safe."""
-        return self._error is not None or self._lease.is_lost
+        self.holder = asyncio.current_task()  # which must not wait for itself
 
     @property
     def is_orphan(self) -> bool:
         """Whether its keys are to stay when the acquisition ends."""
         return self._session.is_orphan
 
-    @property
-    def was_idle(self) -> bool:
-        """Never: a session does not outlive its lease."""
-        return False
-
     def on_loss(self, callback: OnLoss | None) -> None:
         """See `Loan.on_loss`."""
-        self._callback = callback
         if callback is None:
             self.holder = None
-        if callback is not None and self._error is not None:
-            self._callback = None
-            callback(self._error)
-
-    def on_doubt(self, callback: OnDoubt | None) -> None:
-        """See `Loan.on_doubt`."""
-        self._doubted = callback
-
-    def doubt(self) -> None:
-        """The store may be another one."""
-        self.is_doubtful = True
-        if self._doubted is not None:
-            self._doubted()
+        super().on_loss(callback)
 
     def give_back(self) -> None:
         """See `Loan.give_back`."""

@@ -47,6 +47,7 @@ class KeptLease(NotAwaitable):
     """
 
     __slots__ = (
+        "__weakref__",
         "_adopts",
         "_deadline",
         "_gone",

@@ -41,7 +41,8 @@ class Lease(NotAwaitable):
     `ClientClosedError`.
 
     Args:
-        kept: the lease, which has not begun; `Leases.kept` makes it.
+        kept: the lease, which has not begun; `Leases.kept` makes it. Its `on_end` is the block's from now on, which
+            calls the one that it had.
         on_lost: `"cancel"` or `"signal"`.
     """
 

@@ -5,9 +5,9 @@ from collections.abc import Coroutine
 from typing import Final, Protocol, TypeVar
 
 from etcd_aio.base.backoff import Backoff
-from etcd_aio.errors import EtcdError
+from etcd_aio.errors import EtcdError, LeaseLostError
 from etcd_aio.lease.keeper import OnLoss as OnLoss
-from etcd_aio.lease.kept_lease import OnDoubt as OnDoubt
+from etcd_aio.lease.kept_lease import KeptLease, OnDoubt
 
 T = TypeVar("T")
 
@@ -15,59 +15,95 @@ BACKOFF: Final = Backoff(initial=0.05, multiplier=2.0, maximum=1.0, jitter=0.2)
 """Between two attempts: a lock must follow the cluster back within a second."""
 
 
-class Loan(Protocol):
-    """A lease for one acquisition. It ends by `give_back`, `abandon` or `discard`, whichever comes first."""
+class Loan:
+    """A lease for one acquisition. It ends by `give_back`, `abandon` or `discard`, whichever comes first.
+
+    Args:
+        kept: the lease.
+
+    Attributes:
+        kept: the same.
+        holder: the task that has borrowed it; None once the acquisition has ended.
+        is_doubtful: the store may be another one than that in which the lease was clean.
+    """
+
+    __slots__ = ("_callback", "_doubted", "_error", "holder", "is_doubtful", "kept")
+
+    def __init__(self, kept: KeptLease) -> None:
+        self.kept = kept
+        self.holder: asyncio.Task[object] | None = None
+        self.is_doubtful = False
+        self._callback: OnLoss | None = None
+        self._doubted: OnDoubt | None = None
+        self._error: LeaseLostError | None = None
 
     @property
     def id(self) -> int:
         """The id of the lease."""
-        ...
+        return self.kept.id
 
     @property
     def ttl(self) -> int:
         """Its TTL in seconds, as etcd granted it."""
-        ...
+        return self.kept.ttl
 
     @property
     def remaining(self) -> float:
         """Seconds until its local deadline; 0 if it is gone. Thread-safe."""
-        ...
+        return 0.0 if self._error is not None else self.kept.remaining
 
     @property
     def renewal_error(self) -> EtcdError | None:
         """Why it cannot be renewed at present; None while it can."""
-        ...
+        return self.kept.renewal_error
 
     @property
     def is_lost(self) -> bool:
         """Whether it was lost. Thread-safe."""
-        ...
+        return self._error is not None or self.kept.is_lost
 
     @property
     def is_orphan(self) -> bool:
         """Whether its keys are to stay when the acquisition ends, for another process that adopts the lease."""
-        ...
+        return False
 
     @property
     def was_idle(self) -> bool:
         """Whether it was granted before this acquisition, so that it may have ended unnoticed."""
-        ...
+        return False
 
     def on_loss(self, callback: OnLoss | None) -> None:
         """Call this when the lease is lost, at once if it is lost already; None: the acquisition is ending."""
-        ...
+        self._callback = callback
+        if callback is not None and self._error is not None:
+            self._callback = None
+            callback(self._error)
 
     def on_doubt(self, callback: OnDoubt | None) -> None:
         """Call this whenever the store may be another one than before; None: no more."""
-        ...
+        self._doubted = callback
+
+    def tell(self, error: LeaseLostError) -> None:
+        """The lease is lost for the holder, who is told at once."""
+        if self._error is None:
+            self._error = error
+            callback, self._callback = self._callback, None
+            if callback is not None:
+                callback(error)
+
+    def doubt(self) -> None:
+        """The store may be another one."""
+        self.is_doubtful = True
+        if self._doubted is not None:
+            self._doubted()
 
     def give_back(self) -> None:
         """End the acquisition: its key is deleted, and no request that could create it again is unanswered."""
-        ...
+        raise NotImplementedError
 
     def abandon(self) -> None:
         """End the acquisition, and leave the lease and its keys as they are, for another process."""
-        ...
+        raise NotImplementedError
 
     async def discard(self) -> bool:
         """End the acquisition and have its key deleted, whatever request may still create it.
@@ -77,7 +113,7 @@ class Loan(Protocol):
         Returns:
             Whether it is done.
         """
-        ...
+        raise NotImplementedError
 
 
 class LeaseSource(Protocol):

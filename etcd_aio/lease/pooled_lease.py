@@ -9,9 +9,8 @@ from typing import Final, Protocol, TypeVar
 
 from etcd_aio.base.logs import log_of
 from etcd_aio.errors import EtcdError, LeaseLostError, LeaseNotFoundError
-from etcd_aio.lease.keeper import OnLoss
-from etcd_aio.lease.kept_lease import KeptLease, OnDoubt
-from etcd_aio.lease.loans import BACKOFF
+from etcd_aio.lease.kept_lease import KeptLease
+from etcd_aio.lease.loans import BACKOFF, Loan
 
 T = TypeVar("T")
 
@@ -42,8 +41,8 @@ class Lender(Protocol):
         ...
 
 
-class PooledLease:
-    """One lease of a pool. It is the `Loan` of its present holder.
+class PooledLease(Loan):
+    """One lease of a pool. It is the loan of its present holder.
 
     Args:
         pool: the pool.
@@ -51,60 +50,31 @@ class PooledLease:
         is_adopted: it was another client's, so it is revoked when its holder gives it back.
 
     Attributes:
-        kept: the same.
         wanted_ttl: the TTL that was asked for.
-        holder: the task that has borrowed it.
         idle_since: the instant of the loop's clock at which it was given back; `inf` if it never was.
-        is_doubtful: the store may be another one than that in which the lease was clean.
     """
 
-    __slots__ = (
-        "_callback",
-        "_doubted",
-        "_error",
-        "_is_adopted",
-        "_is_revoked",
-        "_pool",
-        "holder",
-        "idle_since",
-        "is_doubtful",
-        "kept",
-        "wanted_ttl",
-    )
+    __slots__ = ("_is_adopted", "_is_revoked", "_pool", "idle_since", "wanted_ttl")
 
     def __init__(self, pool: Lender, kept: KeptLease, *, is_adopted: bool = False) -> None:
+        super().__init__(kept)
         self._pool = pool
         self._is_adopted = is_adopted
-        self._callback: OnLoss | None = None
-        self._doubted: OnDoubt | None = None
-        self._error: LeaseLostError | None = None
         self._is_revoked = False
-        self.kept = kept
         self.wanted_ttl = kept.ttl
-        self.holder: asyncio.Task[object] | None = None
         self.idle_since = inf
-        self.is_doubtful = False
-        kept.on_end, kept.on_doubt = self._on_end, self._on_doubt
+        kept.on_end, kept.on_doubt = self._on_end, self.doubt
 
     def _on_end(self, error: LeaseLostError | None) -> None:
         self._pool.drop_idle(self)
         if error is not None:
             self.tell(error)
 
-    def _on_doubt(self) -> None:
-        self.is_doubtful = True
+    def doubt(self) -> None:
+        """See `Loan.doubt`. It may have keys that were deleted, so it is not lent again."""
         if self._pool.drop_idle(self):
             self._pool.run(self.revoke(), "revocation of an idle lease")
-        if self._doubted is not None:
-            self._doubted()
-
-    def tell(self, error: LeaseLostError) -> None:
-        """The lease is lost for its holder, who is told at once."""
-        if self._error is None:
-            self._error = error
-            callback, self._callback = self._callback, None
-            if callback is not None:
-                callback(error)
+        super().doubt()
 
     async def revoke(self) -> bool:
         """Revoke it, with patience: until that is done, or the TTL has passed. It raises no `EtcdError`.
@@ -144,50 +114,9 @@ class PooledLease:
     # As the loan of its holder.
 
     @property
-    def id(self) -> int:
-        """The id of the lease."""
-        return self.kept.id
-
-    @property
-    def ttl(self) -> int:
-        """Its TTL in seconds, as etcd granted it."""
-        return self.kept.ttl
-
-    @property
-    def remaining(self) -> float:
-        """Seconds until its local deadline; 0 if it is gone. Thread-safe."""
-        return 0.0 if self._error is not None else self.kept.remaining
-
-    @property
-    def renewal_error(self) -> EtcdError | None:
-        """See `Loan.renewal_error`."""
-        return self.kept.renewal_error
-
-    @property
-    def is_lost(self) -> bool:
-        """Whether it was lost. Thread-safe."""
-        return self._error is not None or self.kept.is_lost
-
-    @property
-    def is_orphan(self) -> bool:
-        """Never: a lease of the pool is no other's."""
-        return False
-
-    @property
     def was_idle(self) -> bool:
         """Whether it was an idle lease before."""
         return self.idle_since < inf
-
-    def on_loss(self, callback: OnLoss | None) -> None:
-        """See `Loan.on_loss`."""
-        self._callback = callback
-        if callback is not None and self._error is not None:
-            self._callback = None
-            callback(self._error)
-
-    def on_doubt(self, callback: OnDoubt | None) -> None:
-        """See `Loan.on_doubt`."""
-        self._doubted = callback
 
     def give_back(self) -> None:
         """See `Loan.give_back`."""

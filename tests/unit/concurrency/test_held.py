@@ -64,15 +64,6 @@ class FakeLoan:
     def on_loss(self, callback: OnLoss | None) -> None:
         self.callback = callback
 
-    def give_back(self) -> None:
-        raise NotImplementedError
-
-    def abandon(self) -> None:
-        raise NotImplementedError
-
-    async def discard(self) -> bool:
-        raise NotImplementedError
-
 
 class FakeStore:
     """One key, and its watch: both as the test says."""
@@ -117,7 +108,8 @@ class Block:
 
     async def __aenter__(self) -> Held[LockLostError]:
         store: Any = self.store
-        self.held = Held(store, self.loan, KEY, 7, margin=self.margin, cancels=self.cancels, subject=SUBJECT)
+        loan: Any = self.loan
+        self.held = Held(store, loan, KEY, 7, margin=self.margin, cancels=self.cancels, subject=SUBJECT)
         return self.held
 
     async def __aexit__(

@@ -239,7 +239,7 @@ async def test_calls_before_the_beginning_raise(members: FakeLeases, holder: Hol
 
 
 @pytest.mark.parametrize(("is_cancelled", "seconds"), [(False, 2.0), (True, 0.5)])
-async def test_closing_is_bounded(
+async def test_the_time_of_closing_is_bounded(
     members: FakeLeases, holder: Holder, is_cancelled: bool, seconds: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await holder.lease.begin()

@@ -849,3 +849,15 @@ async def test_invalid_arguments_are_refused_at_once(members: FakeLeases) -> Non
     with pytest.raises(InvalidRequestError, match="on_lost"):
         lease(members, on_lost="ignore")  # type: ignore[arg-type] # wrong on purpose
     assert not members.calls
+
+
+async def test_the_holder_of_the_lease_in_a_block_is_told_of_its_end_too(members: FakeLeases) -> None:
+    ends: list[LeaseLostError | None] = []
+    async with Lease(members.group.kept(10, on_end=ends.append)):
+        assert ends == []
+    assert ends == [None]
+    with pytest.raises(LeaseExpiredError) as caught:
+        async with Lease(members.group.kept(10, on_end=ends.append)):
+            members.is_reachable = False
+            await asyncio.sleep(100)
+    assert ends == [None, caught.value]
