@@ -64,6 +64,8 @@ INTERNAL: Final = frozenset(
     | _of("etcd_aio.services", "JSONValue KeptEntry")
     | _of("etcd_aio.base", "ATTEMPT_SECONDS Log REMEMBERED Unwinding check_loop in_thread key_space_of log_for now")
     | _of("etcd_aio.base", "repeat_unanswered resolve start_timer_at wake when_constructed")
+    | _of("etcd_aio.admin", "Versions")
+    | _of("etcd_aio.lease", "BACKOFF LeaseKeeper LeasePool LeaseSource OnDoubt OnEnd OnLoss")
     | _of("etcd_aio.backend", "ClientBackend")
     | _of("etcd_aio.calls", "KeyCalls WatchCalls")
     | _of("etcd_aio.views", "OrderedView PrefixView")

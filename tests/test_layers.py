@@ -249,7 +249,8 @@ LONGEST_FILE = 600
 # The pytest plugin stands above everything: what it enters, and the modules that pytest loads in every run.
 PLUGIN = PACKAGE.parent / "pytest_etcd_aio"
 PLUGIN_MAY_USE = frozenset(
-    {"etcd_aio.config", "etcd_aio.errors", "etcd_aio.fake", "etcd_aio.fake.time", "etcd_aio.testing"}
+    {"etcd_aio.admin", "etcd_aio.config", "etcd_aio.errors", "etcd_aio.fake", "etcd_aio.fake.time"}
+    | {"etcd_aio.observing", "etcd_aio.testing"}
 )
 LOADED_IN_EVERY_RUN = (
     "__init__",
