@@ -165,7 +165,28 @@ class Client(Store, AsyncBlock):
         observers: Sequence[Observer] = (),
         name: str = "",
     ) -> None:
-        check_options(locals())  # which are the parameters, by name
+        check_options(
+            allow_insecure_auth=allow_insecure_auth,
+            auto_sync=auto_sync,
+            connect_timeout=connect_timeout,
+            discovery_srv_name=discovery_srv_name,
+            engine=engine,
+            fail_fast=fail_fast,
+            hedge_after=hedge_after,
+            keepalive_time=keepalive_time,
+            keepalive_timeout=keepalive_timeout,
+            max_receive_bytes=max_receive_bytes,
+            max_send_bytes=max_send_bytes,
+            name=name,
+            namespace=namespace,
+            observers=observers,
+            policy=policy,
+            reject_old_cluster=reject_old_cluster,
+            require_leader=require_leader,
+            retry=retry,
+            retry_policy=retry_policy,
+            timeout=timeout,
+        )
         parsed = () if discovery_srv and endpoints is None else endpoints_from(endpoints)
         credentials = credentials_from(auth, token)
         has_credentials = credentials is not None

@@ -55,7 +55,7 @@ class ClientOptions(TypedDict, total=False):
     name: str
 
 
-def check_options(options: Mapping[str, object]) -> None:
+def check_options(**options: object) -> None:
     """Check the values of all options, except `tls`, `auth` and `token`, which are checked where they are used.
 
     Raises:

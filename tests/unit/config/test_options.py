@@ -52,7 +52,7 @@ def test_every_option_is_checked_by_its_type_or_where_it_is_used() -> None:
     ],
 )
 def test_what_can_work_is_taken(changes: dict[str, Any]) -> None:
-    check_options(DEFAULTS | changes)
+    check_options(**DEFAULTS | changes)
 
 
 WRONG: dict[str, tuple[object, ...]] = {
@@ -82,7 +82,7 @@ WRONG: dict[str, tuple[object, ...]] = {
 @pytest.mark.parametrize(("name", "value"), [(name, value) for name, values in WRONG.items() for value in values])
 def test_what_cannot_work_is_refused_by_name(name: str, value: object) -> None:
     with pytest.raises(ConfigError, match=name):
-        check_options(DEFAULTS | {name: value})
+        check_options(**DEFAULTS | {name: value})
 
 
 def test_every_option_that_is_checked_here_has_a_wrong_value_above() -> None:
