@@ -1,4 +1,5 @@
-"""The tree of server errors: families, topics and builtins, as the head of server.py draws it."""
+"""errors/families.py: the tree of server errors: families, topics and builtins, as the head of `families.py` draws it.
+"""
 
 import pickle
 

@@ -1,4 +1,4 @@
-"""All results: frozen values whose repr shows no value of a key."""
+"""types/: all results: frozen values whose repr shows no value of a key."""
 
 import copy
 import pickle
