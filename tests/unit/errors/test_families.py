@@ -1,5 +1,4 @@
-"""errors/families.py: the tree of server errors: families, topics and builtins, as the head of `families.py` draws it.
-"""
+"""errors/families.py: families, topics and builtins of server errors, as the head of the module draws them."""
 
 import pickle
 
