@@ -1,4 +1,6 @@
-"""Settings from keys: nested data, types, models of each library, and errors without values."""
+"""contrib/config/document.py, contrib/config/models.py, contrib/config/hints.py, contrib/config/dataclass.py: settings
+from keys: nested data, types, models of each library, and errors without values.
+"""
 
 import sys
 from collections.abc import Callable, Mapping

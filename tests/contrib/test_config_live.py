@@ -1,4 +1,6 @@
-"""LiveConfig on a fake: whole revisions, invalid settings, outages, files, and no values in logs."""
+"""contrib/config/live.py, contrib/config/saved.py, contrib/config/snapshot.py: LiveConfig on a fake: whole revisions,
+invalid settings, outages, files, and no values in logs.
+"""
 
 import asyncio
 import json

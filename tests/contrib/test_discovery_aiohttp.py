@@ -1,4 +1,4 @@
-"""EtcdConnector and EtcdResolver: aiohttp connects to the endpoints of services."""
+"""contrib/discovery/aiohttp.py: EtcdConnector and EtcdResolver: aiohttp connects to the endpoints of services."""
 
 import asyncio
 import socket

@@ -1,4 +1,6 @@
-"""Directory: the endpoints of a service for clients that must go on, in outages and when etcd has none any more."""
+"""contrib/discovery/directory.py, contrib/discovery/last_list.py: the endpoints of a service for clients that must go
+on, in outages and when etcd has none any more.
+"""
 
 import asyncio
 import logging

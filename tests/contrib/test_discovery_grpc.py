@@ -1,4 +1,4 @@
-"""EtcdChannel: calls of grpc.aio go to the endpoints of a service."""
+"""contrib/discovery/grpc.py, contrib/discovery/subchannels.py: calls of grpc.aio go to the endpoints of a service."""
 
 import asyncio
 import gc

@@ -1,4 +1,4 @@
-"""EtcdTransport: httpx and httpx2 send requests to the endpoints of services."""
+"""contrib/discovery/httpx.py, contrib/discovery/running.py: httpx and httpx2 send requests to services."""
 
 import asyncio
 import ssl

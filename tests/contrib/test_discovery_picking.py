@@ -1,4 +1,6 @@
-"""Picking, and the list that a directory offers: their pure parts."""
+"""contrib/discovery/picking.py, contrib/discovery/addresses.py, contrib/discovery/last_list.py: picking, and the list
+that a directory offers: their pure parts.
+"""
 
 from dataclasses import dataclass
 from random import Random

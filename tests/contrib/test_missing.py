@@ -1,4 +1,4 @@
-"""Without its library, a module of `contrib` says what to install."""
+"""contrib/missing.py: without its library, a module of `contrib` says what to install."""
 
 import subprocess
 import sys

@@ -1,4 +1,4 @@
-"""EtcdAioInstrumentor: a whole process is instrumented, by hand or by `opentelemetry-instrument`."""
+"""contrib/otel/instrumentor.py, observing/defaults.py: a whole process, by hand or by `opentelemetry-instrument`."""
 
 import os
 import subprocess

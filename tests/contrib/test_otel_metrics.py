@@ -1,4 +1,6 @@
-"""Metrics for OpenTelemetry: durations with the advised buckets, own counters, and gauges read when collected."""
+"""contrib/otel/observer.py, contrib/otel/instruments.py, contrib/otel/addresses.py, contrib/clients.py: metrics for
+OpenTelemetry: durations with the advised buckets, own counters, and gauges read when collected.
+"""
 
 import asyncio
 from collections.abc import Mapping

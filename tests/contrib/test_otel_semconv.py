@@ -1,4 +1,4 @@
-"""The table of names: those of the conventions are in their registry, and nothing else is emitted."""
+"""contrib/otel/semconv.py: names of the conventions are in their registry, and nothing else is emitted."""
 
 import importlib
 import pkgutil

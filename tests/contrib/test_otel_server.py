@@ -1,4 +1,4 @@
-"""One trace through client and server: real servers that export their spans, in each release that can."""
+"""contrib/otel/observer.py: one trace through client and real servers, in each release that exports spans."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager

@@ -1,4 +1,4 @@
-"""Spans: one for each call, ended once however it ends, with its attempts as events, under the right parent."""
+"""contrib/otel/observer.py: one span for each call, however it ends, with attempts as events, and its parent."""
 
 import asyncio
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""Metrics for Prometheus: Go's names, an attempt counts, and gauges that are read when they are collected."""
+"""contrib/prometheus.py, contrib/clients.py: Go's names, an attempt counts, gauges are read when collected."""
 
 import asyncio
 import gc

@@ -1,4 +1,5 @@
-"""The counters are those of Go's interceptors: the same workload by both clients gives the same names, labels, values.
+"""contrib/prometheus.py: the counters are those of Go's interceptors: the same workload by both clients gives the same
+names, labels, values.
 
 Needs a Go toolchain, which builds the Go program once.
 """

@@ -1,4 +1,4 @@
-"""Settings of pydantic-settings that come from etcd, also where no event loop runs."""
+"""contrib/pydantic_settings.py: settings of pydantic-settings that come from etcd, also where no event loop runs."""
 
 import os
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""The client of an application on a fake: its life, readiness, background tasks, and blocks that run once."""
+"""contrib/web/, contrib/source.py: the life of its client, readiness, background tasks, and blocks that run once."""
 
 import asyncio
 import logging

@@ -1,4 +1,4 @@
-"""Lifespans of Starlette and FastAPI on a fake: errors of the inner one, other libraries, overrides, probes."""
+"""contrib/asgi.py, contrib/fastapi.py: lifespans, errors of the inner one, overrides, probes; on a fake."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable

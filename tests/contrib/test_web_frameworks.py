@@ -1,4 +1,6 @@
-"""Each framework under its own test client, on a fake that is served: a start, requests, a stop, and nothing left."""
+"""contrib/aiohttp.py, contrib/asgi.py, contrib/fastapi.py, contrib/litestar.py, contrib/quart.py, contrib/sanic.py:
+each framework under its own test client, on a fake that is served: a start, requests, a stop, and nothing left.
+"""
 
 import json
 import time

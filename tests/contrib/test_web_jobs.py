@@ -1,4 +1,4 @@
-"""A leader-only task in the workers of two hosts, while leaders are killed, stopped and cut off: one runs at a time."""
+"""contrib/web/jobs.py: one leader-only task runs, while leaders of two hosts are killed, stopped and cut off."""
 
 import asyncio
 import os

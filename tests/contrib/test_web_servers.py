@@ -1,4 +1,4 @@
-"""Applications under real servers: several workers, a fork after the import, reloads; and what a SIGTERM leaves."""
+"""contrib/web/application.py: several workers, a fork after the import, reloads, and a SIGTERM."""
 
 import os
 import re

@@ -1,4 +1,4 @@
-"""Backend: what all stores of a client share, and the streams of its watches."""
+"""backend.py: what all stores of a client share, and the streams of its watches."""
 
 from math import inf
 

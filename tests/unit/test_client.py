@@ -1,4 +1,4 @@
-"""The client without servers: options, errors and reprs."""
+"""client.py: the client without servers: options, errors and reprs."""
 
 import asyncio
 import copy

@@ -1,3 +1,5 @@
+"""exports.py: the names of values are public, and those of modules are not."""
+
 from etcd_aio import errors, exports, types
 from etcd_aio.exports import public_names
 

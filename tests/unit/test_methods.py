@@ -1,4 +1,4 @@
-"""The method table against the .proto files, so that no RPC is forgotten, and against the Go client's retry table."""
+"""methods.py: no RPC of the .proto files is forgotten, and retries are those of the Go client."""
 
 import dataclasses
 import re

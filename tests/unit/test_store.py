@@ -1,4 +1,4 @@
-"""Store: what it makes sends nothing, and is imported at the first use."""
+"""store.py: what it makes sends nothing, and is imported at the first use."""
 
 import asyncio
 import inspect

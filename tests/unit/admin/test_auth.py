@@ -1,4 +1,4 @@
-"""Auth calls: their requests, their results, and the arguments that they refuse."""
+"""admin/auth.py: auth calls: their requests, their results, and the arguments that they refuse."""
 
 from collections.abc import Awaitable, Callable
 from typing import Any

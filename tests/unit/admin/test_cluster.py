@@ -1,4 +1,4 @@
-"""Cluster calls: their requests, their results, and the arguments that they refuse."""
+"""admin/cluster.py: cluster calls: their requests, their results, and the arguments that they refuse."""
 
 from collections.abc import Awaitable, Callable
 from typing import Any

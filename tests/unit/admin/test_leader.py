@@ -1,4 +1,4 @@
-"""LeaderTransfer: finds the leader and moves the leadership, over fake members whose leader the test chooses."""
+"""admin/leader.py, admin/status.py: finds the leader and moves the leadership, over fake members."""
 
 import asyncio
 from typing import TYPE_CHECKING

@@ -1,4 +1,4 @@
-"""Maintenance calls: their requests and receivers, their results, and the arguments that they refuse."""
+"""admin/maintenance.py, admin/metrics.py: requests, receivers, results, and arguments that are refused."""
 
 import asyncio
 from collections.abc import Awaitable, Callable

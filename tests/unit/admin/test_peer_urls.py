@@ -1,4 +1,4 @@
-"""Peer URLs are checked before they are sent, and sent as they are."""
+"""admin/cluster.py: peer URLs are checked before they are sent, and sent as they are."""
 
 import pytest
 

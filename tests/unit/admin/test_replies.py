@@ -1,4 +1,4 @@
-"""Replies of the calls on authentication and alarms, as results."""
+"""admin/replies.py: replies of the calls on authentication and alarms, as results."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Snapshot: chunks of one member, verified at the end, and never continued on another."""
+"""admin/snapshot.py: chunks of one member, verified at the end, and never continued on another."""
 
 import asyncio
 import gc

@@ -1,4 +1,4 @@
-"""Saving a snapshot: all of it or nothing, whatever fails, and whenever it is cancelled."""
+"""admin/snapshot_file.py: saving a snapshot: all of it or nothing, whatever fails, and whenever it is cancelled."""
 
 import asyncio
 import errno

@@ -1,4 +1,4 @@
-"""Versions: the requests to all endpoints, and the results for answers, errors and silence."""
+"""admin/versions.py, admin/status.py: requests to all endpoints, and results for answers, errors and silence."""
 
 import asyncio
 

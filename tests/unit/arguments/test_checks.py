@@ -1,4 +1,4 @@
-"""Checks of arguments: keys, values, text, leases, whole numbers, flags, seconds."""
+"""arguments/checks.py: checks of arguments: keys, values, text, leases, whole numbers, flags, seconds."""
 
 from dataclasses import dataclass
 from typing import Any

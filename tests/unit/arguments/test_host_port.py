@@ -1,4 +1,4 @@
-"""The grammar of host and port."""
+"""arguments/host_port.py: the grammar of host and port."""
 
 import pytest
 

@@ -1,3 +1,7 @@
+"""balancer/balancer.py, balancer/pool.py, balancer/generation.py: endpoints are dialled, replaced and closed, and calls
+wait for one of them.
+"""
+
 import asyncio
 import random
 import ssl

@@ -1,3 +1,5 @@
+"""balancer/cluster_id.py: the first answer sets it, every other must agree, and silent peers are refused in time."""
+
 import asyncio
 from collections.abc import Callable
 

@@ -1,4 +1,4 @@
-"""What each policy keeps connected, when it switches and how often, and what calls demand."""
+"""balancer/connection_set.py: what each policy keeps connected, when it switches, and what calls demand."""
 
 from collections.abc import Callable
 from itertools import pairwise

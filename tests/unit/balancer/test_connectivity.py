@@ -1,3 +1,5 @@
+"""balancer/connectivity.py: the table has every state, and transitions that it does not have raise."""
+
 from itertools import product
 
 import pytest

@@ -1,4 +1,6 @@
-"""What is logged, or told observers, about an endpoint carries no context of the request during which it was found."""
+"""balancer/sub_connection.py, balancer/endpoint_reporter.py: what is logged, or told observers, about an endpoint
+carries no context of the request during which it was found.
+"""
 
 import asyncio
 import logging

@@ -1,3 +1,5 @@
+"""balancer/endpoint.py: every form of an address, what is refused, and what the transport dials."""
+
 import ssl
 
 import pytest

@@ -1,4 +1,4 @@
-"""The health monitor: unhealthy members are used last and probed, and their first answer restores them."""
+"""balancer/health_monitor.py, balancer/probe.py: unhealthy members are used last and probed."""
 
 import asyncio
 import itertools

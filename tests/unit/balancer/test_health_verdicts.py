@@ -1,4 +1,4 @@
-"""Health: each piece of evidence, what is none, the question that it leads to, and that one answer restores."""
+"""balancer/health_verdicts.py: each piece of evidence, what is none, and that one answer restores."""
 
 from math import inf
 

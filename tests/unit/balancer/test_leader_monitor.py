@@ -1,4 +1,4 @@
-"""The leader monitor: when it searches for the leader, when it stops, and which member it believes."""
+"""balancer/leader_monitor.py: when it searches for the leader, when it stops, and which member it believes."""
 
 import asyncio
 from itertools import pairwise

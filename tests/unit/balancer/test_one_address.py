@@ -1,4 +1,4 @@
-"""A client whose one address leads to three members: it leaves a member that is cut off, and not one that serves."""
+"""balancer/redialler.py: a client with one address leaves a member that is cut off, and none that serves."""
 
 import asyncio
 import random

@@ -1,3 +1,5 @@
+"""balancer/picker.py: which sub-connection each policy picks, and what a user's function may return."""
+
 import random
 from collections import Counter
 from collections.abc import Sequence

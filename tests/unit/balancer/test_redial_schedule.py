@@ -1,4 +1,4 @@
-"""When an endpoint is dialled anew: after an election would be over, and then less and less often."""
+"""balancer/redial_schedule.py: an endpoint is dialled after an election would be over, then less and less often."""
 
 from functools import partial
 from itertools import pairwise

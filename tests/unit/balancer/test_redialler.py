@@ -1,4 +1,4 @@
-"""An address that leads to several members: when the client moves to another connection of it, and when it stays."""
+"""balancer/redialler.py: when the client moves to another connection of one address, and when it stays."""
 
 import asyncio
 import logging

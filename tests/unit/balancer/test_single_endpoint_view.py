@@ -1,4 +1,4 @@
-"""The view of a balancer that is restricted to one endpoint."""
+"""balancer/balancer.py: the view of a balancer that is restricted to one endpoint."""
 
 import asyncio
 

@@ -1,4 +1,4 @@
-"""The record of an endpoint that is not used says so, and keeps why."""
+"""balancer/statistics.py, types/statistics.py: the record of an endpoint that is not used says so, and keeps why."""
 
 from etcd_aio.balancer.statistics import unused
 from etcd_aio.types import ConnectivityState, Health

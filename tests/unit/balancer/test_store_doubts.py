@@ -1,4 +1,4 @@
-"""StoreDoubts: who is told when the store may be another one, and when that is."""
+"""balancer/store_doubts.py: who is told when the store may be another one, and when that is."""
 
 import asyncio
 

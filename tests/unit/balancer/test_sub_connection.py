@@ -1,3 +1,7 @@
+"""balancer/sub_connection.py, balancer/dialler.py, balancer/connection_record.py: dials, verified peers, outages,
+attempts, streams and closes.
+"""
+
 import asyncio
 import itertools
 import logging

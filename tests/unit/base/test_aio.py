@@ -1,4 +1,4 @@
-"""Tasks are stored before they run, waits end at their deadlines, and a canceller takes back what it requested."""
+"""base/aio.py: tasks are stored before they run, waits end in time, and a canceller takes back its request."""
 
 # ruff: noqa: PT012 - the block is what is tested
 

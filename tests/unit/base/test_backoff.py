@@ -1,3 +1,5 @@
+"""base/backoff.py: waits grow up to a maximum, with jitter to both sides; wrong arguments are refused."""
+
 import math
 
 import pytest

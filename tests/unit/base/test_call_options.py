@@ -1,3 +1,5 @@
+"""base/call_options.py: `UNSET` is one value, also when it is copied, and there are three retry modes."""
+
 import copy
 import pickle
 from typing import get_args

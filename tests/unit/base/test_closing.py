@@ -1,4 +1,4 @@
-"""Closing, in general and of a client in which everything is under way: whatever happens to it, nothing stays."""
+"""base/closing.py: closes, in general and of a busy client: whatever happens, nothing stays."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence

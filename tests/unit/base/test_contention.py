@@ -1,4 +1,4 @@
-"""Contention: writers that change the same state in tight loops share it fairly, in a simulated round of requests."""
+"""base/contention.py: writers that change the same state in tight loops share it fairly, in simulated rounds."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field

@@ -1,3 +1,5 @@
+"""base/deadline.py: timeouts become instants, `None` means never, and the time left is never negative."""
+
 import math
 
 import pytest

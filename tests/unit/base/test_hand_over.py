@@ -1,4 +1,4 @@
-"""HandOver: the task that has waited longest gets a value, and none is lost by a cancellation."""
+"""base/hand_over.py: the task that has waited longest gets a value, and none is lost by a cancellation."""
 
 import asyncio
 

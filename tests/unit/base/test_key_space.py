@@ -1,4 +1,4 @@
-"""KeySpace: which of them are equal, and what they show."""
+"""base/key_space.py: which of them are equal, and what they show."""
 
 from etcd_aio import KeySpace
 from etcd_aio.base.key_space import key_space_of

@@ -1,4 +1,4 @@
-"""The name of a client is in every line that it logs, and in the fields of the records."""
+"""base/logs.py: the name of a client is in every line that it logs, and in the fields of the records."""
 
 import ast
 import logging

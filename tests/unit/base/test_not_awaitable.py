@@ -1,4 +1,4 @@
-"""NotAwaitable: every object that is used by `async with` says so when it is awaited."""
+"""base/not_awaitable.py: every object that is used by `async with` says so when it is awaited."""
 
 from collections.abc import Callable
 from pkgutil import resolve_name

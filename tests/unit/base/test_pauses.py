@@ -1,4 +1,4 @@
-"""Pauses: they grow with the failures, and begin again after a success."""
+"""base/pauses.py: they grow with the failures, and begin again after a success."""
 
 import asyncio
 

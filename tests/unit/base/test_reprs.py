@@ -1,4 +1,4 @@
-"""Reprs of objects that are not complete."""
+"""base/reprs.py: reprs of objects that are not complete."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""How long the machine has slept."""
+"""base/suspension.py: how long the machine has slept."""
 
 import asyncio
 import time

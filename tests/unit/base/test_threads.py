@@ -1,4 +1,4 @@
-"""Threads of the library's own: they do their work, and neither a loop nor an interpreter waits for them."""
+"""base/threads.py: they do their work, and neither a loop nor an interpreter waits for them."""
 
 import asyncio
 import gc

@@ -1,4 +1,4 @@
-"""The base: the difference from an earlier content is found in parts, whatever is gone."""
+"""cache/base.py: the difference from an earlier content is found in parts, whatever is gone."""
 
 import random
 from collections import deque

@@ -1,4 +1,4 @@
-"""Catching up: when marks are asked for, when a validation takes their place, and when it ends."""
+"""cache/catch_up.py: catching up: when marks are asked for, when a validation takes their place, and when it ends."""
 
 import asyncio
 from collections import deque

@@ -1,4 +1,4 @@
-"""Followers: what they get, when they are slow, and how they end."""
+"""cache/changes.py: followers: what they get, when they are slow, and how they end."""
 
 import asyncio
 import gc

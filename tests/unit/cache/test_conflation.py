@@ -1,4 +1,4 @@
-"""Conflation: many steps as one difference, against the contents themselves."""
+"""cache/conflation.py: many steps as one difference, against the contents themselves."""
 
 import random
 

@@ -1,4 +1,4 @@
-"""The decoder: what it returns, what it does with values that cannot be decoded, and that it leaves the loop free."""
+"""cache/decoder.py: what it returns, values that cannot be decoded, and that it leaves the loop free."""
 
 import asyncio
 import json

@@ -1,4 +1,4 @@
-"""A cache is used in its own loop; only reads from memory need none."""
+"""cache/cache.py, cache/local.py: a cache is used in its own loop; only reads from memory need none."""
 
 import asyncio
 

@@ -1,4 +1,4 @@
-"""The shared probe: a caller joins only a read that is sent after its call, and any number share one."""
+"""cache/probe.py: a caller joins only a read that is sent after its call, and any number share one."""
 
 import asyncio
 

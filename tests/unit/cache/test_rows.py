@@ -1,4 +1,4 @@
-"""Rows: the garbage collector does not look at them, and what is read of them is equal to what was stored."""
+"""cache/rows.py: the garbage collector does not look at them, and what is read of them is equal to what was stored."""
 
 import gc
 

@@ -1,4 +1,4 @@
-"""The replica: what moves its content, its revision and its age on, and what shows that the store is another one."""
+"""cache/state.py: what moves content, revision and age on, and what shows that the store is another one."""
 
 from collections import deque
 from itertools import pairwise

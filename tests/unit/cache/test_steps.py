@@ -1,4 +1,4 @@
-"""Steps: a staged one leads to the same content as one that is applied at once, and nothing is seen of it before."""
+"""cache/steps.py: a staged step has the same content as an applied one, and nothing is seen of it before."""
 
 import random
 from collections import deque

@@ -1,4 +1,4 @@
-"""The sorted store of a cache against a dict that is sorted for each range."""
+"""cache/tree.py: the sorted store of a cache against a dict that is sorted for each range."""
 
 import random
 

@@ -1,4 +1,4 @@
-"""Waiting for a revision: who is woken, by what, and what stays."""
+"""cache/waiting.py: waiting for a revision: who is woken, by what, and what stays."""
 
 import asyncio
 from typing import Any

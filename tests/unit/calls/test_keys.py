@@ -1,4 +1,4 @@
-"""The key-value calls: each sends one message by its own method, with its options, and returns its result."""
+"""calls/keys.py: each call sends one message by its own method, with its options, and returns its result."""
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace

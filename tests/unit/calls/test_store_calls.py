@@ -1,4 +1,4 @@
-"""StoreCalls: a store has every call of a client but those about the cluster; and a writer is a part of it."""
+"""calls/store_calls.py, calls/writer.py: the calls of a client but those about the cluster."""
 
 import inspect
 from collections.abc import Callable, Mapping

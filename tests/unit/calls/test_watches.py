@@ -1,4 +1,4 @@
-"""WatchCalls: `client.watch()`: the check of its arguments, and the options they become."""
+"""calls/watches.py: WatchCalls: `client.watch()`: the check of its arguments, and the options they become."""
 
 import gc
 from typing import TYPE_CHECKING, Any

@@ -1,4 +1,4 @@
-"""check: the verdicts on a load, what is refused, and that nothing of it stays."""
+"""cli/check.py: the verdicts on a load, what is refused, and that nothing of it stays."""
 
 import asyncio
 from collections.abc import Sequence

@@ -1,4 +1,6 @@
-"""Commands on a fake: the grammar, variables, bytes, dead endpoints, colours."""
+"""cli/session.py, cli/arguments.py, cli/grammar.py, cli/kv.py, cli/endpoint.py, cli/auth.py, cli/permissions.py,
+cli/child.py: commands on a fake: grammar, variables, bytes, dead endpoints, colours.
+"""
 
 import asyncio
 import gc

@@ -1,4 +1,4 @@
-"""completion: scripts that the shells load, and words: verbs, flags, contexts, keys."""
+"""cli/completion.py: scripts that the shells load, and words: verbs, flags, contexts, keys."""
 
 import asyncio
 import os

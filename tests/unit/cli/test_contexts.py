@@ -1,4 +1,4 @@
-"""Contexts: which setting wins, what the file may have, and that it has no secret."""
+"""cli/contexts.py, cli/context.py, cli/connection.py: which setting wins, and no secret in the file."""
 
 import stat
 from pathlib import Path

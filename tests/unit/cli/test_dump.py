@@ -1,4 +1,4 @@
-"""dump and restore: what comes out goes in again, of one revision, and a part of a dump is refused."""
+"""cli/dump.py, cli/dump_format.py, cli/dump_tree.py: a dump goes in again, and a part is refused."""
 
 import json
 from collections.abc import Callable

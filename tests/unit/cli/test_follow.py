@@ -1,4 +1,6 @@
-"""watch --follow and the command of watch: lines, differences, variables, the order of commands."""
+"""cli/follow.py, cli/follow_text.py, cli/watch_command.py: watch --follow and the command of watch: lines, differences,
+variables, the order of commands.
+"""
 
 import asyncio
 from pathlib import Path

@@ -1,4 +1,7 @@
-"""The formats: large numbers are exact in each, bytes come through, and what etcdctl does not print is refused."""
+"""cli/formats.py, cli/results.py, cli/rows.py, cli/format_fields.py, cli/format_json.py, cli/format_pretty.py,
+cli/format_protobuf.py, cli/format_simple.py, cli/format_table.py: large numbers are exact in each, bytes come through,
+and output that etcdctl does not print is refused.
+"""
 
 import json
 

@@ -1,4 +1,4 @@
-r"""Text as Go writes and reads it; what is expected here was printed by Go."""
+r"""cli/go_text.py: text as Go writes and reads it; what is expected here was printed by Go."""
 
 import pytest
 from hypothesis import given

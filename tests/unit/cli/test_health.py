@@ -1,4 +1,4 @@
-"""The verb health: one line, one exit code, and the reasons by endpoint."""
+"""cli/health.py: the verb health: one line, one exit code, and the reasons by endpoint."""
 
 import asyncio
 import json

@@ -1,4 +1,6 @@
-"""Every verb that asks a server ends at once when it is interrupted, also if no member answers."""
+"""cli/member.py, cli/lease.py, cli/maintenance.py, cli/lock.py, cli/elect.py: every verb that asks a server ends at
+once when it is interrupted, also if no member answers.
+"""
 
 import asyncio
 

@@ -1,4 +1,4 @@
-"""What the stop of a command means, by the signal and by who has the terminal."""
+"""cli/job_control.py: what the stop of a command means, by the signal and by who has the terminal."""
 
 import signal
 

@@ -1,4 +1,4 @@
-"""make-mirror between two fakes: other prefixes, from a revision on, over a compaction, and again."""
+"""cli/mirror.py: make-mirror between two fakes: other prefixes, from a revision on, over a compaction, and again."""
 
 import asyncio
 from collections.abc import AsyncIterator

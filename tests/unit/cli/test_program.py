@@ -1,4 +1,6 @@
-"""The run of a command without a server: exit codes, what is imported, the message if click is missing."""
+"""cli/program.py, cli/version.py, cli/versions.py, cli/outcome.py: the run of a command without a server: exit codes,
+what is imported, the message if click is missing.
+"""
 
 import os
 import subprocess

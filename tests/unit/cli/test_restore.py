@@ -1,4 +1,4 @@
-"""dump and restore on a fake: one revision, converging, and with the conditions that were asked for."""
+"""cli/restore.py, cli/restore_plan.py: one revision, converging, with conditions; on a fake."""
 
 import asyncio
 import json

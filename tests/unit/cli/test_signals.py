@@ -1,4 +1,4 @@
-"""Layers of signal handlers: the youngest counts, and leaving brings the one beneath back."""
+"""cli/signals.py: layers of signal handlers: the youngest counts, and leaving brings the one beneath back."""
 
 import asyncio
 import os

@@ -1,4 +1,6 @@
-"""top: the model, the screen, and lines of JSON of a cluster with a silent member."""
+"""cli/top.py, cli/top_metrics.py, cli/top_model.py, cli/top_screen.py: the model, the screen, and lines of JSON of a
+cluster with a silent member.
+"""
 
 import asyncio
 import json

@@ -1,4 +1,4 @@
-"""The language of txn."""
+"""cli/txn_grammar.py, cli/txn.py: the language of txn."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""The verb watch: lines of a session, the end of a watch, and what its command inherits."""
+"""cli/watch.py: the verb watch: lines of a session, the end of a watch, and what its command inherits."""
 
 import json
 from pathlib import Path

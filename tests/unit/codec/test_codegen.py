@@ -1,4 +1,4 @@
-"""Code generation: source text, names, and functions that call each other."""
+"""codec/codegen.py: code generation: source text, names, and functions that call each other."""
 
 import linecache
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""Decoding: the generated functions, and how often their loop runs."""
+"""codec/decoder.py: decoding: the generated functions, and how often their loop runs."""
 
 import sys
 from types import FrameType

@@ -1,4 +1,4 @@
-"""Encoding: the generated functions."""
+"""codec/encoder.py: encoding: the generated functions."""
 
 import pytest
 

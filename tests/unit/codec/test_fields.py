@@ -1,4 +1,4 @@
-"""Fields: they match what the generated classes declare."""
+"""codec/fields.py: they match what the generated classes declare."""
 
 import dataclasses
 

@@ -1,4 +1,4 @@
-"""IncrementalDecoder: any pieces at any pace give the same message, in bounded steps, and one error at the end."""
+"""codec/incremental.py: any pieces give the same message, in bounded steps, and one error at the end."""
 
 import tracemalloc
 from typing import Any

@@ -1,4 +1,4 @@
-"""Runs of key-values and events: which layouts the guess reads, and where a run ends."""
+"""codec/kv_runs.py, codec/accelerated_runs.py: which layouts the guess reads, and where a run ends."""
 
 import itertools
 from collections.abc import Iterator, Sequence

@@ -1,4 +1,4 @@
-"""The reference codec of these tests: it covers every class, and its errors name the cause."""
+"""codec/fields.py: the reference codec of these tests: it covers every class, and its errors name the cause."""
 
 import dataclasses
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""The choice of the accelerator, and what makes its objects sound."""
+"""codec/speedups.py: the choice of the accelerator, and what makes its objects sound."""
 
 import gc
 import sys

@@ -1,4 +1,4 @@
-"""Targets: every attribute of a result is a field of its message, and results contain results."""
+"""codec/targets.py: every attribute of a result is a field of its message, and results contain results."""
 
 import dataclasses
 from typing import get_args

@@ -1,4 +1,4 @@
-"""Watch replies that are still arriving: whose they are, and decoding them without events that their watch drops."""
+"""codec/watch_replies.py: whose they are while they arrive, and decoding without dropped events."""
 
 from collections.abc import Callable
 

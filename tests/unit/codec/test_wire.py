@@ -1,4 +1,4 @@
-"""The wire format: every number has its bytes, and invalid data is refused."""
+"""codec/wire.py: the wire format: every number has its bytes, and invalid data is refused."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""FencedWriter: what it passes on to the writer that carries out its calls. The rest is in the integration tests."""
+"""concurrency/fenced.py: what it passes on to the writer beneath. The rest is in the integration tests."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Held: what counts as a loss, when the block is told, and what it does to the task; in virtual time."""
+"""concurrency/held.py: what counts as a loss, when the block is told, and what it does to the task; in virtual time."""
 
 # ruff: noqa: PT012 - the block is what is tested
 

@@ -1,4 +1,4 @@
-"""Interruption: what it does to the task that waits, among other cancellations."""
+"""concurrency/interruption.py: what it does to the task that waits, among other cancellations."""
 
 import asyncio
 

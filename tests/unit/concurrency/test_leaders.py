@@ -1,4 +1,4 @@
-"""From the keys of an election to its leaders: each one told once, in order, at whole revisions. Pure."""
+"""concurrency/leaders.py: from keys to leaders: each one told once, in order, at whole revisions. Pure."""
 
 import random
 from collections.abc import Iterable

@@ -1,4 +1,4 @@
-"""Line: what an error says of the trouble that was survived, in virtual time. The rest is in the integration tests."""
+"""concurrency/line.py: what an error says of survived trouble. The rest is in the integration tests."""
 
 from asyncio import Task
 from collections.abc import Coroutine

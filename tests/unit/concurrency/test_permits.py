@@ -1,4 +1,4 @@
-"""Permits: the sums of random histories, and single verdicts."""
+"""concurrency/permits.py: the sums of random histories, and single verdicts."""
 
 import random
 from dataclasses import dataclass

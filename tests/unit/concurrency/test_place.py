@@ -1,4 +1,4 @@
-"""Place: all interleavings of a few contenders on one store, and the rules of single steps."""
+"""concurrency/place.py: all interleavings of a few contenders on one store, and the rules of single steps."""
 
 import copy
 from collections.abc import Callable, Iterator

@@ -1,4 +1,4 @@
-"""Session: what it makes, and turns and sweeps without a server. The rest is in the integration tests."""
+"""concurrency/session.py: what it makes, turns, and sweeps. The rest is in the integration tests."""
 
 import asyncio
 import inspect

@@ -1,4 +1,4 @@
-"""Sessions in a store that may be another one: keys that were deleted come back, and those of the application stay."""
+"""concurrency/session.py: in another store, deleted keys come back and the application's stay."""
 
 import asyncio
 from collections import deque

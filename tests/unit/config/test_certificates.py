@@ -1,3 +1,5 @@
+"""config/certificates.py: contexts of files verify members, wrong files are named, and rotations are followed."""
+
 import asyncio
 import logging
 import os

@@ -1,3 +1,5 @@
+"""config/endpoints.py: the default, lists, names of DNS, and options that contradict each other."""
+
 import ssl
 
 import pytest

@@ -1,3 +1,5 @@
+"""config/environ.py: each variable of etcdctl as an option, and values that cannot work."""
+
 import pytest
 
 from etcd_aio.config import Settings, read_environment

@@ -1,3 +1,5 @@
+"""config/options.py: the options are those of the client; wrong values are refused by the name of the option."""
+
 import inspect
 import math
 from typing import Any

@@ -1,3 +1,5 @@
+"""config/security.py: which endpoints get TLS, which members are trusted, and where credentials may go."""
+
 import asyncio
 import pickle
 import ssl

@@ -1,3 +1,5 @@
+"""config/settings.py: values that are given win, files become a TLS configuration, and nothing secret is shown."""
+
 import ssl
 
 import pytest

@@ -1,3 +1,5 @@
+"""config/text.py: durations as Go writes them and in seconds, and texts that are no duration."""
+
 import pytest
 
 from etcd_aio.config.text import read_seconds

@@ -1,3 +1,5 @@
+"""config/tls.py: which values are taken and refused; it cannot be changed or copied, and shows no secret."""
+
 import copy
 import pickle
 from pathlib import Path

@@ -1,3 +1,5 @@
+"""config/url.py: which options each URL gives, and texts that are no URL."""
+
 import pytest
 
 from etcd_aio.config import Settings, parse_url

@@ -1,4 +1,4 @@
-"""Discovery: what becomes of member lists and DNS answers, on a fake engine in virtual time."""
+"""discovery/discovery.py: what becomes of member lists and DNS answers, on a fake engine in virtual time."""
 
 import asyncio
 import logging

@@ -1,3 +1,5 @@
+"""discovery/member_urls.py: which advertised URLs become endpoints, and which would weaken TLS."""
+
 import pytest
 
 from etcd_aio.balancer import parse_endpoints

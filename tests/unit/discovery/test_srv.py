@@ -1,4 +1,4 @@
-"""SRV: which services are asked, what a missing one means, and dnspython on a name server of our own."""
+"""discovery/srv.py: which services are asked, what a missing one means, and dnspython on a name server of our own."""
 
 import sys
 

@@ -1,3 +1,5 @@
+"""discovery/srv_records.py: names of services, priorities, weights, and records that cannot be used."""
+
 import random
 from collections import Counter
 from collections.abc import Callable

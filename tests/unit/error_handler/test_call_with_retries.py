@@ -1,3 +1,5 @@
+"""error_handler/call_with_retries.py: attempts, retries and failovers of one call, its waits, and its errors."""
+
 import asyncio
 import copy
 import logging

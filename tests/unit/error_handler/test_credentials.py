@@ -1,4 +1,4 @@
-"""Credentials: what is taken, and that they show nothing and go nowhere."""
+"""error_handler/credentials.py: what is taken, and that they show nothing and go nowhere."""
 
 import copy
 import dataclasses

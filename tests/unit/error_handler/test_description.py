@@ -1,4 +1,4 @@
-"""Description: every call says in its error what it was about, and nothing secret."""
+"""error_handler/description.py: every call says in its error what it was about, and nothing secret."""
 
 import pytest
 

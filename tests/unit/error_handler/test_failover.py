@@ -1,4 +1,4 @@
-"""Failover: whom the next attempt avoids, and how long it waits."""
+"""error_handler/failover.py: whom the next attempt avoids, and how long it waits."""
 
 import asyncio
 from collections.abc import Collection

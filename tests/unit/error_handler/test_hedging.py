@@ -1,4 +1,4 @@
-"""Hedging: the first answer counts, nothing is left running, and a slow cluster is not asked twice for everything."""
+"""error_handler/hedging.py: the first answer counts, nothing is left running, and slow clusters are spared."""
 
 import asyncio
 from collections.abc import Callable, Coroutine

@@ -1,3 +1,5 @@
+"""error_handler/invoker.py: timeouts, retry modes, endpoints and hedging, as client and call choose them."""
+
 import asyncio
 
 import pytest

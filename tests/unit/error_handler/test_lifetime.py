@@ -1,3 +1,5 @@
+"""error_handler/lifetime.py: the first use, other loops and processes, and sleeps that a close ends."""
+
 import asyncio
 import os
 import threading

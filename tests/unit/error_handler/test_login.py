@@ -1,4 +1,4 @@
-"""Login: what is asked for a token, and what the answers mean."""
+"""error_handler/login.py: what is asked for a token, and what the answers mean."""
 
 import asyncio
 

@@ -1,3 +1,5 @@
+"""error_handler/outcome.py: the error and the verdict of each failed attempt and each failed stream."""
+
 import pytest
 
 from etcd_aio import methods

@@ -1,4 +1,4 @@
-"""Replies: large ones are decoded in steps with the same result and error; their cluster and term are checked."""
+"""error_handler/reply.py: large ones are decoded in steps; their cluster and term are checked."""
 
 import asyncio
 

@@ -1,3 +1,5 @@
+"""error_handler/retry_policy.py: the budget, the defaults of the Go client, and values that cannot work."""
+
 import math
 from typing import Any
 

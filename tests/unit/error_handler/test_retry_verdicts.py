@@ -1,3 +1,5 @@
+"""error_handler/retry_verdicts.py: every situation has a verdict, for calls and for streams."""
+
 from itertools import product
 
 import pytest

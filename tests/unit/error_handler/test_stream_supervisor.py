@@ -1,3 +1,7 @@
+"""error_handler/stream_supervisor.py, error_handler/stream_recovery.py, error_handler/stream_sender.py,
+error_handler/stream_history.py: a stream outlives its connections.
+"""
+
 import asyncio
 import gc
 import itertools

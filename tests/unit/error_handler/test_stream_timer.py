@@ -1,3 +1,5 @@
+"""error_handler/stream_timer.py: it fires once, after data that has come before, and follows an instant that moves."""
+
 import asyncio
 from math import inf
 

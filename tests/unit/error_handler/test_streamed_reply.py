@@ -1,4 +1,4 @@
-"""Streamed replies: streamed replies over fake members whose streams do what a script says."""
+"""error_handler/streamed_reply.py: replies over fake members whose streams do what a script says."""
 
 import asyncio
 import gc

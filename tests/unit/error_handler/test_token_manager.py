@@ -1,4 +1,4 @@
-"""Tokens: one fetch for all who wait, each with a time and an end of its own."""
+"""error_handler/token_manager.py: tokens: one fetch for all who wait, each with a time and an end of its own."""
 
 import asyncio
 import logging

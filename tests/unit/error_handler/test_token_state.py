@@ -1,4 +1,4 @@
-"""Token state: which refusals call for another token, for the client and for one call; how long a failure counts."""
+"""error_handler/token_state.py: which refusals call for another token, and how long a failure counts."""
 
 import base64
 import json

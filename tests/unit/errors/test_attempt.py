@@ -1,4 +1,4 @@
-"""Failed attempts: gRPC status codes, delivery, retry hints, and how peers' texts are shown."""
+"""errors/attempt.py: failed attempts: gRPC status codes, delivery, retry hints, and how peers' texts are shown."""
 
 from dataclasses import FrozenInstanceError
 

@@ -1,4 +1,4 @@
-"""Errors about authentication: one family for all, and the three that a new token cures."""
+"""errors/auth.py: errors about authentication: one family for all, and the three that a new token cures."""
 
 import pytest
 

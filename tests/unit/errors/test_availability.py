@@ -1,4 +1,4 @@
-"""Errors about the member that was asked: refused, open, or damaged."""
+"""errors/availability.py: errors about the member that was asked: refused, open, or damaged."""
 
 import pytest
 

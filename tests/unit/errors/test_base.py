@@ -1,4 +1,4 @@
-"""The root of the tree and this side's own errors: builtins, notes, pickling."""
+"""errors/base.py: the root of the tree and this side's own errors: builtins, notes, pickling."""
 
 import copy
 import pickle

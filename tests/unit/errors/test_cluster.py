@@ -1,4 +1,4 @@
-"""Errors about the cluster: refusals, by topic."""
+"""errors/cluster.py: errors about the cluster: refusals, by topic."""
 
 import pytest
 

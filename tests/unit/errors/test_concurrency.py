@@ -1,4 +1,4 @@
-"""Errors of locks and elections: their families, their builtins, and copies of them."""
+"""errors/concurrency.py: errors of locks and elections: their families, their builtins, and copies of them."""
 
 import copy
 import pickle

@@ -1,4 +1,4 @@
-"""The tree of server errors: families, topics and builtins, as the head of server.py draws it."""
+"""errors/families.py: families, topics and builtins of server errors, as the head of the module draws them."""
 
 import pickle
 

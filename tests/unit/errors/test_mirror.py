@@ -1,4 +1,4 @@
-"""Errors of mirrors."""
+"""errors/mirror.py: errors of mirrors."""
 
 import pickle
 

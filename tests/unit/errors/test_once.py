@@ -1,4 +1,4 @@
-"""Errors of exactly-once writes: what they carry, also when pickled or copied."""
+"""errors/once.py: errors of exactly-once writes: what they carry, also when pickled or copied."""
 
 import copy
 import pickle

@@ -1,4 +1,4 @@
-"""Errors of recipes: their families, their builtins, and what they carry, also through a pickle."""
+"""errors/recipes.py, errors/queues.py: families, builtins, and what they carry, also through a pickle."""
 
 import pickle
 

@@ -1,4 +1,4 @@
-"""Errors about one request: builtins, topics, and what CompactedError carries."""
+"""errors/requests.py: errors about one request: builtins, topics, and what CompactedError carries."""
 
 import copy
 import pickle

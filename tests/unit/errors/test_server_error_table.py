@@ -1,4 +1,4 @@
-"""The error table: every text in etcd's own list, printed statuses, and hostile texts."""
+"""errors/server_error_table.py: the error table: every text in etcd's own list, printed statuses, and hostile texts."""
 
 import copy
 import pickle

@@ -1,4 +1,6 @@
-"""Arguments that cannot be right are refused: a fault that never matches would let a test pass for nothing."""
+"""fake/fake_etcd.py, fake/faults.py: arguments that cannot be right are refused: a fault that never matches would let a
+test pass for nothing.
+"""
 
 from typing import Any
 

@@ -1,4 +1,6 @@
-"""Calls that are cancelled at each of their awaits, and fakes that are dropped: nothing is half done, nothing stays."""
+"""fake/unary_call.py, fake/connection.py: calls that are cancelled at each of their awaits, and fakes that are dropped:
+nothing is half done, nothing stays.
+"""
 
 import asyncio
 import gc

@@ -1,4 +1,4 @@
-"""FakeEtcd with whole clients."""
+"""fake/fake_etcd.py, fake/engine.py, fake/dispatch.py, fake/kv_service.py: FakeEtcd with whole clients."""
 
 import asyncio
 

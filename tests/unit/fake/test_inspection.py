@@ -1,4 +1,4 @@
-"""What tests see inside of a fake: leases, watchers and calls, as plain data."""
+"""fake/inspection.py: what tests see inside of a fake: leases, watchers and calls, as plain data."""
 
 import asyncio
 import gc

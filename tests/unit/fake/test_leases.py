@@ -1,4 +1,4 @@
-"""The leases of the fake: expiry, renewal and the keys that are attached."""
+"""fake/leases.py: the leases of the fake: expiry, renewal and the keys that are attached."""
 
 from math import inf
 

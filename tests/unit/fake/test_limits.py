@@ -1,4 +1,6 @@
-"""The page "Known limits of the fake": every limit on it exists, and is checked here."""
+"""fake/auth_service.py, fake/maintenance_service.py, fake/alarms.py, fake/guard.py: the page "Known limits of the
+fake": every limit on it exists, and is checked here.
+"""
 
 import asyncio
 import re

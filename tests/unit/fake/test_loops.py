@@ -1,4 +1,4 @@
-"""A fake outside of its event loop: before there is one, in other threads, and in one loop after the other."""
+"""fake/clock.py, fake/host.py: before there is a loop, in other threads, and in several loops in turn."""
 
 import asyncio
 import threading

@@ -1,4 +1,6 @@
-"""Members that stop, freeze and lose each other, and scripted faults, with whole clients."""
+"""fake/member.py, fake/cluster.py, fake/faults.py, fake/outcomes.py: members that stop, freeze and lose each other, and
+scripted faults, with whole clients.
+"""
 
 import asyncio
 

@@ -1,4 +1,4 @@
-"""The network of a client: what it does to its calls and streams, and to nothing else."""
+"""fake/network.py, fake/link.py: what it does to calls and streams of its client, and to nothing else."""
 
 import asyncio
 

@@ -1,4 +1,6 @@
-"""Streams that this library never opens: the fake answers them as etcd does, and other streams go on."""
+"""fake/stream.py, fake/sessions.py, fake/watch_stream.py, fake/lease_service.py: streams that this library never opens:
+the fake answers them as etcd does, and other streams go on.
+"""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""When answers come, and in which order: never at once, and always in one that a real server could give."""
+"""fake/host.py, fake/watchers.py: answers never come at once, and their order is one that a server could give."""
 
 import asyncio
 from collections import defaultdict

@@ -1,4 +1,4 @@
-"""The fake refuses a txn that ends the members of a real etcd; other clients than this one can send it."""
+"""fake/txns.py, fake/releases.py: a txn that ends the members of a real etcd is refused."""
 
 import pytest
 

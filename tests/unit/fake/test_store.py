@@ -1,4 +1,4 @@
-"""The store of the fake: revisions, histories and compaction."""
+"""fake/store.py, fake/refusals.py: the store of the fake: revisions, histories and compaction."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Virtual time."""
+"""fake/time.py: virtual time."""
 
 import asyncio
 import os

@@ -1,4 +1,4 @@
-"""Users, roles and permissions of the fake, and their tokens."""
+"""fake/users.py, fake/permissions.py, fake/tokens.py: users, roles and permissions of the fake, and their tokens."""
 
 import pytest
 from hypothesis import given

@@ -1,4 +1,4 @@
-"""Members that have lost the others: what they serve, what waits for a leader, and what their watchers get."""
+"""fake/cluster.py, fake/node.py, fake/dispatch.py: what is served, and what waits for a leader."""
 
 import asyncio
 

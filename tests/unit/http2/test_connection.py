@@ -1,4 +1,4 @@
-"""Connection: what it takes, and what it refuses, frame by frame."""
+"""http2/connection.py: what it takes, and what it refuses, frame by frame."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Errors of the engine: whom they blame, and what the peer is told."""
+"""http2/errors.py: errors of the engine: whom they blame, and what the peer is told."""
 
 from etcd_aio.http2 import ErrorCode, LocalProtocolError, RemoteProtocolError
 

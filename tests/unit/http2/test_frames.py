@@ -1,4 +1,4 @@
-"""Frames: our bytes, as an independent parser reads them."""
+"""http2/frames.py: our bytes, as an independent parser reads them."""
 
 import pytest
 from hyperframe.frame import (

@@ -1,4 +1,4 @@
-"""Header blocks: decoded once, as long as they mean the same; refused when they are a trap."""
+"""http2/headers.py: header blocks: decoded once, as long as they mean the same; refused when they are a trap."""
 
 import pytest
 from hpack import Decoder, Encoder

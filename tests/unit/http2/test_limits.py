@@ -1,4 +1,4 @@
-"""Limits: the budget of frames that bring nothing."""
+"""http2/limits.py: the budget of frames that bring nothing."""
 
 from etcd_aio.http2.limits import (
     BURST,

@@ -1,4 +1,4 @@
-"""Outgoing: what leaves, in which order, and how much the peer allows of it."""
+"""http2/outgoing.py: what leaves, in which order, and how much the peer allows of it."""
 
 import pytest
 

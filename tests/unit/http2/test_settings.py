@@ -1,4 +1,4 @@
-"""Settings: which of the peer's values count, and which end the connection."""
+"""http2/settings.py: which of the peer's values count, and which end the connection."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Http2Stream: what one begins as."""
+"""http2/stream.py: Http2Stream: what one begins as."""
 
 from etcd_aio.http2 import Http2Stream, RequestHeaders
 from tests.support.http2 import SlowSink

@@ -1,4 +1,4 @@
-"""Conditions: Python comparisons make them, and those that cannot be sent are refused."""
+"""kv/compare.py: conditions: Python comparisons make them, and those that cannot be sent are refused."""
 
 import copy
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""Tests of `kv/endless_deletes.py`: a txn that would end the members of etcd is refused before it is sent."""
+"""kv/endless_deletes.py: a txn that would end the members of etcd is refused before it is sent."""
 
 from collections.abc import Iterator
 

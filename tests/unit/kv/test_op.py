@@ -1,4 +1,4 @@
-"""Operations as users spell them: arguments are copied, and invalid combinations are refused."""
+"""kv/op.py: operations as users spell them: arguments are copied, and invalid combinations are refused."""
 
 import pytest
 

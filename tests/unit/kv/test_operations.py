@@ -1,4 +1,4 @@
-"""Operations: immutable values, their messages on the wire, and the results of their replies."""
+"""kv/operations.py: immutable values, their messages on the wire, and the results of their replies."""
 
 import pickle
 from dataclasses import FrozenInstanceError

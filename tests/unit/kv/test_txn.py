@@ -1,4 +1,4 @@
-"""The builder of a txn: it sends its parts as one operation, and refuses parts in a wrong order."""
+"""kv/txn.py: the builder of a txn: it sends its parts as one operation, and refuses parts in a wrong order."""
 
 import warnings
 

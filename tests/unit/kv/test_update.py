@@ -1,4 +1,4 @@
-"""Update: what it sends, and what it makes of conflicts, in virtual time and on a store of one key."""
+"""kv/update.py: what it sends, and what it makes of conflicts, in virtual time and on a store of one key."""
 
 import asyncio
 from collections.abc import Callable

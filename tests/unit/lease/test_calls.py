@@ -1,4 +1,4 @@
-"""The lease calls: ids that this client draws, lost answers, invalid arguments."""
+"""lease/calls.py, lease/arguments.py: the lease calls: ids that this client draws, lost answers, invalid arguments."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""The lease clock. The tests suspend a machine by changing a number."""
+"""lease/clock.py: the lease clock. The tests suspend a machine by changing a number."""
 
 from math import inf
 

@@ -1,4 +1,4 @@
-"""KeepAliveSchedule: when it sends a renewal, which answers count, when it gives a stream up."""
+"""lease/keepalive_schedule.py: when it sends a renewal, which answers count, when it gives a stream up."""
 
 import random
 from math import inf

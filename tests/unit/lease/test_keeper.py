@@ -1,4 +1,4 @@
-"""The keeper: one stream for all leases, losses with their reasons, a missing lease is verified."""
+"""lease/keeper.py: one stream for all leases, losses with their reasons, a missing lease is verified."""
 
 import asyncio
 import logging

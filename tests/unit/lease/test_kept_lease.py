@@ -1,4 +1,4 @@
-"""KeptLease: it begins, is renewed, and tells of its end once; the block around it is tested in `test_lease.py`."""
+"""lease/kept_lease.py: begins, renewals, and one end. The block around it is tested in `test_lease.py`."""
 
 import asyncio
 from typing import Any

@@ -1,4 +1,4 @@
-"""A lease and its block: granted, renewed, revoked; the effect of its loss on the task, however blocks are nested."""
+"""lease/lease.py: granted, renewed, revoked; and its loss ends the task, however blocks are nested."""
 
 # ruff: noqa: PT012 - the block is what is tested
 

@@ -1,4 +1,4 @@
-"""Patience: when a renewal is due, and how long its answer may take."""
+"""lease/patience.py: when a renewal is due, and how long its answer may take."""
 
 import pytest
 

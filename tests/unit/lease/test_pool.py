@@ -1,4 +1,4 @@
-"""LeasePool: whatever its borrowers do, no two share a lease, and a lease in doubt is revoked."""
+"""lease/pool.py, lease/pooled_lease.py: no two share a lease, and one in doubt is revoked."""
 
 import asyncio
 import random

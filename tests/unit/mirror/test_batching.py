@@ -1,4 +1,4 @@
-"""Batching: txns within their limits, in the order of revisions, atomic where the limits allow it."""
+"""mirror/batching.py: txns within their limits, in the order of revisions, atomic where the limits allow it."""
 
 from itertools import groupby
 

@@ -1,4 +1,4 @@
-"""Checkpoint: its value, and what an answer means; and that no order of copies breaks a mirror, by a random model."""
+"""mirror/checkpoint.py: its value, its answers, and that no order of copies breaks a mirror, by a random model."""
 
 import json
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""Reconcile: pages of both sides become exactly the changes that make the destination equal."""
+"""mirror/reconcile.py: pages of both sides become exactly the changes that make the destination equal."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""sorted_keys: what `sorted` returns, in parts."""
+"""mirror/sorting.py: sorted_keys: what `sorted` returns, in parts."""
 
 import asyncio
 from random import Random

@@ -1,4 +1,4 @@
-"""Observers are told of the clients that they observe: at the first use, and when they are closed."""
+"""observing/observer.py: told of clients at their first use, and when they are closed."""
 
 import gc
 import weakref

@@ -1,4 +1,4 @@
-"""Each way in which a call ends, with each method of an observer that raises: told once, and the result is the same."""
+"""observing/group.py: each end of a call, with observers that raise: told once, with the same result."""
 
 import asyncio
 from collections.abc import Callable

@@ -1,4 +1,6 @@
-"""Observers: told of each call, attempt, login and change once, and no observer can harm a call or a stream."""
+"""observing/group.py, observing/observer.py, observing/records.py: observers: told of each call, attempt, login and
+change once, and no observer can harm a call or a stream.
+"""
 
 import asyncio
 import dataclasses

@@ -1,4 +1,4 @@
-"""Without an observer nothing is done for observers: no code of them runs, nothing is made, nothing else is sent."""
+"""observing/group.py: without an observer no code runs, nothing is made, and nothing else is sent."""
 
 import asyncio
 import sys

@@ -1,4 +1,4 @@
-"""Guarded: the txns of a slot, and what their answers mean for the write in them."""
+"""once/guarded.py: the txns of a slot, and what their answers mean for the write in them."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""The lease of ids: which lease is lost, when it is granted, and for how long."""
+"""once/ids.py: the lease of ids: which lease is lost, when it is granted, and for how long."""
 
 import asyncio
 

@@ -1,4 +1,6 @@
-"""ExactlyOnce: what its txns pass on, and a close that is cancelled. The rest is in the integration tests."""
+"""once/once.py, once/writes.py, once/settle.py: ExactlyOnce: what its txns pass on, and a close that is cancelled. The
+rest is in the integration tests.
+"""
 
 import asyncio
 

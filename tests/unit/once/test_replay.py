@@ -1,4 +1,4 @@
-"""Replay: which history is read for which results. What it computes is compared with etcd in the integration tests."""
+"""once/replay.py: which history is read for which results. Its answers are compared with etcd elsewhere."""
 
 import pytest
 

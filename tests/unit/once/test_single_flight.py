@@ -1,4 +1,4 @@
-"""SingleFlight: one call for all that wait, none of which cancels it."""
+"""once/single_flight.py: one call for all that wait, none of which cancels it."""
 
 import asyncio
 

@@ -1,4 +1,4 @@
-"""Slot: its table has a way out of every state but the last, and its numbers; the property is in the model check."""
+"""once/slot.py: its table has a way out of every state but the last, and its numbers."""
 
 import pytest
 

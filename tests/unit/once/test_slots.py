@@ -1,4 +1,4 @@
-"""SlotPool: turns, places and leases, in virtual time, on a store that only creates slots."""
+"""once/slots.py: SlotPool: turns, places and leases, in virtual time, on a store that only creates slots."""
 
 import asyncio
 from typing import TYPE_CHECKING, Any, Self

@@ -1,4 +1,4 @@
-"""Outcome: what answers, errors and history say about a write."""
+"""once/write_verdicts.py: outcome: what answers, errors and history say about a write."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""generate.py: how it compares, writes and adapts; and that the committed messages are the ones it makes."""
+"""proto/generate.py: how it compares, writes and adapts; and that the committed messages are the ones it makes."""
 
 import importlib.util
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""The generated package: its exports, the imports that it must not cause, and the reprs of messages."""
+"""pb/: the generated package: its exports, the imports that it must not cause, and the reprs of messages."""
 
 import copy
 import dataclasses

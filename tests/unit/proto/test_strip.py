@@ -1,4 +1,4 @@
-"""What strip.py takes out, what it leaves, and that the files of this checkout went through it."""
+"""proto/strip.py: which parts it takes out, which it leaves, and that the files of this checkout went through it."""
 
 import importlib.util
 import re

@@ -1,4 +1,4 @@
-"""Barriers and double barriers, on a fake."""
+"""recipes/barrier/: barriers and double barriers, on a fake."""
 
 import asyncio
 from typing import Any

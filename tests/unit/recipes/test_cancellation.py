@@ -1,4 +1,4 @@
-"""Recipes cancelled at every await: an item is in the queue or with its taker, and no key, lease or task stays.
+"""recipes/: at every await: an item is in the queue or with its taker, and no key, lease or task stays.
 
 Takes, transactions, counters, double barriers, schedules and workers as a whole have such tests in their own files.
 """

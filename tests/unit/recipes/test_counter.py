@@ -1,4 +1,4 @@
-"""Counters and ids, on a fake: combined calls, conflicts, limits, answers that are lost, and cancellation."""
+"""recipes/counter/: combined calls, conflicts, limits, lost answers, and cancellation, on a fake."""
 
 import asyncio
 from collections.abc import Awaitable, Callable

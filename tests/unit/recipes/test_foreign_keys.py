@@ -1,4 +1,4 @@
-"""Recipes that meet keys and values of others below their names, or whose own keys an operator has deleted."""
+"""recipes/: keys and values of others below their names, or own keys that an operator has deleted."""
 
 import asyncio
 

@@ -1,4 +1,4 @@
-"""Groups and their rings, on a fake."""
+"""recipes/group/: groups and their rings, on a fake."""
 
 import asyncio
 from collections.abc import AsyncIterator

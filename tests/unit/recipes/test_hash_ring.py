@@ -1,4 +1,4 @@
-"""HashRing: the same everywhere, even enough, and it moves as few keys as it can."""
+"""recipes/group/hash_ring.py: the same everywhere, even enough, and it moves as few keys as it can."""
 
 import subprocess
 import sys

@@ -1,4 +1,4 @@
-"""Histories of transactions under faults: each commit has read the state just before it, and none is applied twice.
+"""recipes/stm/: under faults each commit has read the state just before it, and none is applied twice.
 
 Transactions append numbers of their own to lists. Each that commits has a revision, so the order of all is known, and
 the lists that each one has read must be those before its revision. What raised an error with `maybe_applied` is applied

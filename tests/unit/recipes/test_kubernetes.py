@@ -1,4 +1,4 @@
-"""Kubernetes: what an answer means after one was lost, by every first change of the key; and the arguments."""
+"""recipes/kubernetes.py: what an answer means after one was lost, by each first change of the key."""
 
 import asyncio
 from dataclasses import dataclass

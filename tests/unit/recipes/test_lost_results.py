@@ -1,4 +1,4 @@
-"""Recipes with exactly-once writes whose results are compacted: what a txn did is known all the same."""
+"""recipes/: recipes with exactly-once writes whose results are compacted: what a txn did is known all the same."""
 
 import asyncio
 

@@ -1,4 +1,4 @@
-"""What many processes at one name cost each other: keys that waiters read, calls for an item, progress of writers."""
+"""recipes/: the cost of many processes at one name: keys read, calls for an item, progress."""
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable

@@ -1,4 +1,4 @@
-"""Recipes without permission, in a full store, and in one that is restored; `integration/` has the same on servers."""
+"""recipes/: no permission, a full store, a restored one; `integration/` has the same on servers."""
 
 import inspect
 

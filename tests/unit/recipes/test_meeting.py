@@ -1,4 +1,4 @@
-"""What a participant of a double barrier does next, case by case; `tests/property/test_recipes.py` has all orders."""
+"""recipes/barrier/meeting.py: what a participant does next. `property/test_recipes.py` has all orders."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Arguments of recipes that are wrong or extreme: each has an error of its own, and leaves nothing behind."""
+"""recipes/: arguments of recipes that are wrong or extreme: each has an error of its own, and leaves nothing behind."""
 
 import asyncio
 

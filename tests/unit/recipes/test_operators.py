@@ -1,4 +1,4 @@
-"""Recipes whose keys an operator deletes or overwrites: a clear error, or they go on; no hang, and nothing twice."""
+"""recipes/: keys that an operator deletes or overwrites: a clear error or they go on, nothing twice."""
 
 import asyncio
 

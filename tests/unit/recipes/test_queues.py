@@ -1,4 +1,4 @@
-"""Queues on a fake: order, consumers of one and of several processes, lost answers, cancellation, and other names."""
+"""recipes/queue/: order, consumers of several processes, lost answers, cancellation, and other names."""
 
 import asyncio
 import itertools

@@ -1,4 +1,4 @@
-"""Schedules, on a fake and in virtual time: each tick starts at most once, whatever fails."""
+"""recipes/schedule/: schedules, on a fake and in virtual time: each tick starts at most once, whatever fails."""
 
 import asyncio
 from collections import Counter

@@ -1,4 +1,4 @@
-"""Transactions as functions, on a fake: the anomalies of each level, opacity, conflicts, and answers that are lost."""
+"""recipes/stm/: the anomalies of each level, opacity, conflicts, and lost answers, on a fake."""
 
 import asyncio
 from collections.abc import Awaitable, Callable

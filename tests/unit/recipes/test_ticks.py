@@ -1,4 +1,4 @@
-"""Ticks: which one is started now, and what becomes of missed ones."""
+"""recipes/schedule/ticks.py: which one is started now, and what becomes of missed ones."""
 
 from datetime import UTC, datetime, timedelta, timezone
 from typing import Any

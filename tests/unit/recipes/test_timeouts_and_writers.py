@@ -1,4 +1,4 @@
-"""Recipes keep the timeout of their client, and a forwarding writer is no worse than the client itself."""
+"""recipes/: recipes keep the timeout of their client, and a forwarding writer is no worse than the client itself."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""The turnstile: who passes when, and what is handed on."""
+"""recipes/stm/turnstile.py: who passes when, and what is handed on."""
 
 import asyncio
 import random

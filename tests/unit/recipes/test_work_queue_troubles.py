@@ -1,4 +1,6 @@
-"""Work queues whose requests fail at the end of a block: no job stays with a worker that does not run it any more."""
+"""recipes/work_queue/job.py, recipes/work_queue/worker.py: work queues whose requests fail at the end of a block: no
+job stays with a worker that does not run it any more.
+"""
 
 import asyncio
 from contextlib import ExitStack

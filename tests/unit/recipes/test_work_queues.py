@@ -1,4 +1,4 @@
-"""Work queues on a fake: claims, ends, lost leases and answers, dead letters, delays, and workers that die."""
+"""recipes/work_queue/: claims, ends, lost leases and answers, dead letters, delays, dead workers."""
 
 import asyncio
 from contextlib import suppress

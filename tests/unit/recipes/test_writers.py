@@ -1,4 +1,4 @@
-"""Every recipe with every kind of writer on every kind of store: it writes where it reads, or refuses the writer."""
+"""recipes/, calls/writer.py: every writer on every store: it writes where it reads, or is refused."""
 
 import ast
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator

@@ -1,4 +1,4 @@
-"""Recipes that are shared between event loops: the second loop is refused at once, and nothing waits for ever."""
+"""recipes/: the second loop is refused at once, and nothing waits for ever."""
 
 import asyncio
 import threading

@@ -1,4 +1,4 @@
-"""The public interface as text: which facts there are, and which changes of them break users."""
+"""release/api.py, release/public.py: which facts the interface has, and which changes break users."""
 
 from pathlib import Path
 from pkgutil import resolve_name

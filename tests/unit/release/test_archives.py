@@ -1,4 +1,4 @@
-"""What the wheel and the sdist must contain, what their metadata must say, and how two builds are compared."""
+"""release/archives.py, release/build.py: content and metadata of wheel and sdist, and comparing builds."""
 
 import io
 import tarfile

@@ -1,4 +1,4 @@
-"""The bill of materials in the wheel."""
+"""release/sbom.py: the bill of materials in the wheel."""
 
 import json
 

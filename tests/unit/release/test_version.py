@@ -1,4 +1,4 @@
-"""The version of a release, and what the changelog says of it."""
+"""release/version.py: the version of a release, and what the changelog says of it."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""The workflows name no secret, run what people run, and can do no more than they need."""
+""".github/workflows/: the workflows name no secret, run what people run, and can do no more than they need."""
 
 import re
 

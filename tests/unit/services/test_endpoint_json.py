@@ -1,4 +1,4 @@
-"""The entries of services: the bytes of Go's writer, and what its reader accepts; everything else is no entry."""
+"""services/endpoint_json.py: the bytes of Go's writer, and what its reader accepts; the rest is no entry."""
 
 import pytest
 from hypothesis import given

@@ -1,4 +1,4 @@
-"""Entries whose block or client ends: nothing of them stays, by whatever the program is ended."""
+"""services/kept_entry.py: blocks and clients that end leave nothing, however the program ends."""
 
 import asyncio
 import gc

@@ -1,4 +1,4 @@
-"""naming.update: one txn of all changes, checked before it is sent."""
+"""services/naming.py: naming.update: one txn of all changes, checked before it is sent."""
 
 from typing import Any
 

@@ -1,4 +1,6 @@
-"""Registration: when it puts its entry, and what the answers mean, in virtual time on a store of one key."""
+"""services/registration.py, services/kept_entry.py, errors/naming.py: when it puts its entry, and what the answers
+mean, in virtual time on a store of one key.
+"""
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable

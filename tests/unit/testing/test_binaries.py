@@ -1,4 +1,4 @@
-"""Which binary is chosen, and what versions mean."""
+"""testing/binaries.py: which binary is chosen, and what versions mean."""
 
 from collections.abc import Callable
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Building servers, as far as it goes without a Go toolchain; a fake `go` stands in for it."""
+"""testing/build.py, testing/commands.py: without a Go toolchain; a fake `go` stands in for it."""
 
 from pathlib import Path
 

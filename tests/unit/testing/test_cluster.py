@@ -1,4 +1,4 @@
-"""Who leads, by the opinions of the members; the rest of a cluster needs real servers."""
+"""testing/cluster.py: who leads, by the opinions of the members; the rest of a cluster needs real servers."""
 
 import pytest
 

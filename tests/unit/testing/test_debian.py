@@ -1,4 +1,4 @@
-"""Unpacking servers, as far as it goes without a network; a fake apt and a fake dpkg stand in for the real ones."""
+"""testing/debian.py, testing/commands.py: unpacking, with a fake apt and a fake dpkg."""
 
 import platform
 from pathlib import Path

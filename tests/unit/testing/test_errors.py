@@ -1,4 +1,4 @@
-"""The kit's own errors."""
+"""testing/errors.py: the kit's own errors."""
 
 from etcd_aio.testing import EtcdStartError
 

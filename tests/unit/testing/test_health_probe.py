@@ -1,4 +1,4 @@
-"""The bytes of a question; the answers come from real servers."""
+"""testing/health_probe.py: the bytes of a question; the answers come from real servers."""
 
 import pytest
 

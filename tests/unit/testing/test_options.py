@@ -1,4 +1,4 @@
-"""The command line and the environment of a server."""
+"""testing/options.py: the command line and the environment of a server."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""Whose a connection is, read from the kernel's table; cutting off needs a real cluster."""
+"""testing/partition.py: whose a connection is, read from the kernel's table; cutting off needs a real cluster."""
 
 import sys
 

@@ -1,4 +1,4 @@
-"""How a host stands in a URL, and the range of ports of each process; choosing one needs sockets."""
+"""testing/ports.py: how a host stands in a URL, and the range of ports of each process; choosing one needs sockets."""
 
 import itertools
 

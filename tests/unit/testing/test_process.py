@@ -1,4 +1,4 @@
-"""A child process: how it is started, told and ended. `sleep` stands in for a server."""
+"""testing/process.py: a child process: how it is started, told and ended. `sleep` stands in for a server."""
 
 import asyncio
 import os

@@ -1,4 +1,4 @@
-"""What a proxy refuses, and its statistics; its faults need sockets."""
+"""testing/proxy.py: what a proxy refuses, and its statistics; its faults need sockets."""
 
 import asyncio
 import dataclasses

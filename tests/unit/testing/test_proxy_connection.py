@@ -1,4 +1,4 @@
-"""How a connection ends when it is told to before it began; moving bytes needs sockets that are connected."""
+"""testing/proxy_connection.py: an end that comes before the begin; moving bytes needs real sockets."""
 
 import socket
 from collections.abc import Iterator

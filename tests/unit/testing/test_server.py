@@ -1,4 +1,4 @@
-"""What a server says before it was started; the rest needs a real one."""
+"""testing/server.py: what a server says before it was started; the rest needs a real one."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""The crowd: one for all that runs in a loop, and none is left when the loop is gone."""
+"""transport/crowd.py: one for all that runs in a loop, and none is left when the loop is gone."""
 
 import asyncio
 import gc

@@ -1,4 +1,4 @@
-"""Deadlines: the calls that expire next, and the timer that lets pending data be read first."""
+"""transport/deadlines.py: the calls that expire next, and the timer that lets pending data be read first."""
 
 from collections.abc import Callable
 from contextvars import Context

@@ -1,4 +1,4 @@
-"""Dialling real loopback sockets: plain, TLS, unix; the first address that answers wins, the losers leave nothing."""
+"""transport/dial.py: plain, TLS, unix; the first address that answers wins, the losers leave nothing."""
 
 import asyncio
 import gc

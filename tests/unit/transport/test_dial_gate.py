@@ -1,4 +1,4 @@
-"""The gate of dials: few begin together, in order, none is starved, and nothing is left behind."""
+"""transport/dial_gate.py: few dials begin together, in order, none is starved, and nothing is left behind."""
 
 import asyncio
 import random

@@ -1,4 +1,4 @@
-"""One GET, from small servers on loopback: over HTTP/1 in the clear, over HTTP/2 with TLS."""
+"""transport/document.py: one GET, from small servers on loopback: over HTTP/1 in the clear, over HTTP/2 with TLS."""
 
 import asyncio
 import ssl

@@ -1,4 +1,4 @@
-"""Why no connection came about: the words for each mistake, and that each names its remedy."""
+"""transport/explain.py: why no connection came about: the words for each mistake, and that each names its remedy."""
 
 import ssl
 

@@ -1,4 +1,4 @@
-"""What a collector is given, and when it works."""
+"""transport/framing.py: what a collector is given, and when it works."""
 
 import asyncio
 from io import BytesIO

@@ -1,4 +1,4 @@
-"""The handshake: proof of HTTP/2, and explanations for what fails."""
+"""transport/handshake.py: proof of HTTP/2, and explanations for what fails."""
 
 import asyncio
 import errno

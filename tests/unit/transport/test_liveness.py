@@ -1,4 +1,4 @@
-"""The liveness machine: every reason to ping, every reason to wait, and the two promises that hold whatever happens."""
+"""transport/liveness.py: every reason to ping, every reason to wait, and two promises that always hold."""
 
 import pytest
 from hypothesis import given

@@ -1,4 +1,4 @@
-"""The timer of the liveness: checks are made when they are due, and none after the close."""
+"""transport/liveness_timer.py: checks are made when they are due, and none after the close."""
 
 import asyncio
 

@@ -1,4 +1,4 @@
-"""Request metadata: two tuples, made again with the token and never otherwise."""
+"""transport/metadata.py: request metadata: two tuples, made again with the token and never otherwise."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Names: one lookup for each host at a time, which outlives the dials that wait for it."""
+"""transport/names.py: one lookup for each host at a time, which outlives the dials that wait for it."""
 
 import asyncio
 import random

@@ -1,4 +1,4 @@
-"""The native engine's calls, fed as the parser would feed them: every cut of a body, every end of a response."""
+"""transport/native/calls.py: every cut of a body, and every end of a response, as the parser feeds them."""
 
 import asyncio
 import gc

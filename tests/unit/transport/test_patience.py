@@ -1,4 +1,4 @@
-"""Patience: it grows with timeouts, once for each wave, and an answer shows how much is enough."""
+"""transport/patience.py: it grows with timeouts, once for each wave, and an answer shows how much is enough."""
 
 from etcd_aio.transport.patience import LONGEST, Patience
 

@@ -1,4 +1,4 @@
-"""PingPace: an endpoint that complains is pinged less, and no other."""
+"""transport/ping_pace.py: an endpoint that complains is pinged less, and no other."""
 
 import logging
 

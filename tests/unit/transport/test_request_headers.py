@@ -1,4 +1,4 @@
-"""Request headers: made once, and a timeout that never says less than the caller has."""
+"""transport/request_headers.py: made once, and a timeout that never says less than the caller has."""
 
 import pytest
 from hypothesis import given

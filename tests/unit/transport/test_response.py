@@ -1,4 +1,4 @@
-"""What headers and trailers say about an attempt, for everything a server or a proxy may write."""
+"""transport/response.py: what headers and trailers say, for everything a server or a proxy may write."""
 
 import pytest
 from hypothesis import given

@@ -1,4 +1,4 @@
-"""Time limits: a loop that was blocked has used up none of the time, and a silence still ends."""
+"""transport/time_limit.py: a loop that was blocked has used up none of the time, and a silence still ends."""
 
 import asyncio
 import socket

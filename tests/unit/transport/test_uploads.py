@@ -1,4 +1,4 @@
-"""Uploads: how long silence proves nothing, in bytes and seconds."""
+"""transport/uploads.py: how long silence proves nothing, in bytes and seconds."""
 
 import pytest
 

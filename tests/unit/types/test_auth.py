@@ -1,4 +1,4 @@
-"""Auth results: frozen values, the few things they say of themselves, and what they do not show."""
+"""types/auth.py: auth results: frozen values, the few things they say of themselves, and what they do not show."""
 
 import copy
 import pickle

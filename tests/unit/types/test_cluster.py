@@ -1,4 +1,4 @@
-"""Results of the calls about members: what they say besides their fields."""
+"""types/cluster.py: results of the calls about members: what they say besides their fields."""
 
 from etcd_aio.types import Header, Member, MemberListResult
 

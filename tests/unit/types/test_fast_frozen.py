@@ -1,4 +1,4 @@
-"""Mutable twins of frozen dataclasses."""
+"""types/fast_frozen.py: mutable twins of frozen dataclasses."""
 
 import copy
 import dataclasses

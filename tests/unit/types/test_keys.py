@@ -1,4 +1,4 @@
-"""Key ranges: prefix ends, and exactly one form for a range."""
+"""types/keys.py: key ranges: prefix ends, and exactly one form for a range."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Results of the key-value calls: what they say besides their fields."""
+"""types/kv.py: results of the key-value calls: what they say besides their fields."""
 
 from collections.abc import Sequence
 

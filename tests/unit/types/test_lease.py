@@ -1,4 +1,4 @@
-"""Results of the lease calls: what they say besides their fields."""
+"""types/lease.py: results of the lease calls: what they say besides their fields."""
 
 from etcd_aio.types import (
     Header,

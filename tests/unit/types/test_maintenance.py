@@ -1,4 +1,4 @@
-"""Results of the maintenance calls: what they say besides their fields."""
+"""types/maintenance.py: results of the maintenance calls: what they say besides their fields."""
 
 import pytest
 

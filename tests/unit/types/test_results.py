@@ -1,4 +1,4 @@
-"""All results: frozen values whose repr shows no value of a key."""
+"""types/kv.py, types/lease.py, types/cluster.py, types/maintenance.py: frozen values; no repr shows a value of keys."""
 
 import copy
 import pickle

@@ -1,4 +1,4 @@
-"""Events: what they say, and what they never show."""
+"""types/watch.py: events: what they say, and what they never show."""
 
 import dataclasses
 import pickle

@@ -1,4 +1,4 @@
-"""Ordered: no read is older than what was seen before it began, and only reads are sent a second time."""
+"""views/ordered.py: no read is older than what was seen before it began, and only reads are sent a second time."""
 
 import asyncio
 from typing import TYPE_CHECKING, Any

@@ -1,4 +1,4 @@
-"""The translation into and out of a namespace: a table, and every operation against a model of the store."""
+"""views/translate.py: a table, and every operation against a model of the store."""
 
 from collections.abc import Generator
 from dataclasses import replace

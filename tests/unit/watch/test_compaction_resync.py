@@ -1,4 +1,4 @@
-"""Resync: which keys are known, and the events that replace a compacted history."""
+"""watch/compaction_resync.py: resync: which keys are known, and the events that replace a compacted history."""
 
 from etcd_aio.types import Event, EventType, KeyValue
 from etcd_aio.watch.compaction_resync import KnownKeys, difference

@@ -1,4 +1,4 @@
-"""Creations: which watch an answer is about."""
+"""watch/creations.py: which watch an answer is about."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""wait_deleted: the watch before the look, what counts as the deletion, and how the wait ends."""
+"""watch/deletion.py: wait_deleted: the watch before the look, what counts as the deletion, and how the wait ends."""
 
 import asyncio
 from typing import Any

@@ -1,4 +1,4 @@
-"""Fragments: for which watches they are requested."""
+"""watch/fragments.py: for which watches they are requested."""
 
 import pytest
 

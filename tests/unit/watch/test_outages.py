@@ -1,4 +1,4 @@
-"""Outages: when watches with a `max_outage` give up."""
+"""watch/outages.py: when watches with a `max_outage` give up."""
 
 from math import inf
 

@@ -1,4 +1,4 @@
-"""Progress requests: when they are sent, and for which watches an answer counts."""
+"""watch/progress.py: progress requests: when they are sent, and for which watches an answer counts."""
 
 from math import inf
 

@@ -1,4 +1,4 @@
-"""The messages of a watch stream."""
+"""watch/requests.py: the messages of a watch stream."""
 
 from etcd_aio import codec, pb
 from etcd_aio.types.enums import WatchFilter

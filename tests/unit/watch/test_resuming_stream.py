@@ -1,4 +1,6 @@
-"""WatchStream: which watch a reply is about, what is sent when, and how each watch ends."""
+"""watch/resuming_stream.py, watch/stream_owner.py: WatchStream: which watch a reply is about, what is sent when, and
+how each watch ends.
+"""
 
 import sys
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""WatchService: the listings of resyncs, the checks of the store and of releases, new tokens for refused watches."""
+"""watch/service.py: listings of resyncs, checks of the store and of releases, new tokens."""
 
 import asyncio
 import sys

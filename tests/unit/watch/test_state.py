@@ -1,4 +1,4 @@
-"""WatchState: phases, revisions, whole revisions, and pending batches."""
+"""watch/state.py: WatchState: phases, revisions, whole revisions, and pending batches."""
 
 import itertools
 

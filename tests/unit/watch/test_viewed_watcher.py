@@ -1,4 +1,4 @@
-"""A watch as a store that wraps another one shows it: its batches take time to be shown."""
+"""watch/watcher.py, types/view.py: batches of a wrapped store take time to be shown."""
 
 import asyncio
 from typing import TYPE_CHECKING, cast

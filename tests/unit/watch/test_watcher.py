@@ -1,4 +1,4 @@
-"""Watcher: entering, iterating and leaving. The service is scripted."""
+"""watch/watcher.py: entering, iterating and leaving. The service is scripted."""
 
 import asyncio
 import gc

@@ -1,4 +1,4 @@
-"""HTTP/1 responses: read alike in pieces of any size, and refused where their end is doubtful."""
+"""transport/gateway/http1.py: read alike in pieces of any size, and refused where the end is doubtful."""
 
 import time
 from contextlib import suppress

@@ -1,4 +1,4 @@
-"""Without the package that the gateway needs, the engine says what to install."""
+"""transport/gateway/engine.py: without the package that the gateway needs, the engine says what to install."""
 
 import sys
 from typing import Literal
