@@ -14,14 +14,23 @@ keys the lease has, and deletes those whose names it knows: the lease may have k
 
 import asyncio
 import logging
-import random
 from collections import deque
 from collections.abc import Coroutine
 from types import TracebackType
 from typing import TYPE_CHECKING, ClassVar, Final, Self, TypeVar
 
 from etcd_aio import Key, Lease, op
-from etcd_aio.base import Backoff, NotAwaitable, log_for, start_background_task, start_timer, wake, when_constructed
+from etcd_aio.base import (
+    SOON,
+    Backoff,
+    NotAwaitable,
+    Pauses,
+    log_for,
+    start_background_task,
+    start_timer,
+    wake,
+    when_constructed,
+)
 from etcd_aio.calls import StoreCalls
 from etcd_aio.concurrency.election import Election
 from etcd_aio.concurrency.held import OnLost
@@ -29,7 +38,7 @@ from etcd_aio.concurrency.lock import Lock
 from etcd_aio.concurrency.rwlock import RWLock
 from etcd_aio.concurrency.semaphore import Semaphore
 from etcd_aio.errors import ClientUsageError, EtcdError, LeaseLostError
-from etcd_aio.lease import BACKOFF, Loan, OnDoubt, OnLoss
+from etcd_aio.lease import Loan, OnDoubt, OnLoss
 from etcd_aio.types import KeyLike, ValueLike, shown_key
 
 if TYPE_CHECKING:
@@ -317,7 +326,7 @@ class Session(NotAwaitable):
             self._sweeping = start_background_task(self._sweep(), name=name)
 
     async def _sweep(self) -> None:
-        failures, looks = 0, Backoff(BACKOFF.initial, 2.0, min(_LONGEST_PAUSE, self._ttl / 2), 0.2)
+        looks = Pauses(Backoff(SOON.initial, 2.0, min(_LONGEST_PAUSE, self._ttl / 2), 0.2))
         while self._doubtful or self._suspect:
             self._more = asyncio.get_running_loop().create_future()
             try:
@@ -325,8 +334,9 @@ class Session(NotAwaitable):
                     await self._sweep_once()
             except EtcdError:  # also of a user who may not see a key of the application on this lease
                 pass
-            done, _ = await asyncio.wait([self._more], timeout=looks.wait(failures, random.random))
-            failures = 0 if done else failures + 1
+            done, _ = await asyncio.wait([self._more], timeout=looks.next())
+            if done:
+                looks.reset()
 
     async def _sweep_once(self) -> None:
         suspect = dict(self._suspect)
@@ -347,7 +357,7 @@ class Session(NotAwaitable):
         Returns:
             Whether it is gone for sure.
         """
-        failures = 0
+        pauses = Pauses(SOON)
         while self._error is None and not self._lease.is_lost:
             try:
                 kv = await self._store.get(key, keys_only=True)
@@ -360,8 +370,7 @@ class Session(NotAwaitable):
                     text = "the key %r of a session cannot be deleted: %s"
                     log_for(logger, self._store).warning(text, key, error)
                     return False
-                await asyncio.sleep(BACKOFF.wait(failures, random.random))
-                failures += 1
+                await pauses.wait()
         return False
 
 

@@ -24,9 +24,17 @@ from dataclasses import dataclass
 from typing import Final
 
 from etcd_aio import DeleteResult, Event, Key, KeyValue, OutcomeUnknownError, RangeResult, TxnResult, Watcher, op
-from etcd_aio.base import check_loop, deadline_after, log_for, repeat_unanswered, start_background_task, wait_until
+from etcd_aio.base import (
+    SOON,
+    Pauses,
+    check_loop,
+    deadline_after,
+    log_for,
+    repeat_unanswered,
+    start_background_task,
+    wait_until,
+)
 from etcd_aio.calls import StoreCalls, Writer, is_exact
-from etcd_aio.concurrency import BACKOFF
 from etcd_aio.errors import (
     CompactedError,
     EtcdError,
@@ -118,7 +126,7 @@ class Taker:
         self._revision = 0  # of the last look
         self._factor = 1  # of the limit of a look, while keys that are no items come first
         self._spread = Spread()
-        self._failures = 0  # claims that were refused, one after the other
+        self._pauses = Pauses(SOON)  # after claims that were refused, one after the other
         self._task: asyncio.Task[None] | None = None
         self._is_claiming = False
         self._is_watching = False  # the events tell what others take
@@ -276,12 +284,11 @@ class Taker:
             if not error.retryable:
                 raise
             self._candidates.replace((), is_complete=False)
-            self._failures += 1
-            await asyncio.sleep(BACKOFF.wait(self._failures - 1, random.random))
+            await self._pauses.wait()
             return
         finally:
             self._is_claiming = False
-        self._failures = 0
+        self._pauses.reset()
         self._left.extend(taken)
         self._hand_out()
         if len(taken) < len(picked):

@@ -18,8 +18,17 @@ from types import TracebackType
 from typing import ClassVar, Final, Self
 
 from etcd_aio import Key, KeyValue, PutResult, TxnResult, Watcher, op
-from etcd_aio.base import NotAwaitable, check_loop, start_background_task, start_timer, wake, when_constructed
-from etcd_aio.concurrency import BACKOFF
+from etcd_aio.base import (
+    PATIENT,
+    SOON,
+    NotAwaitable,
+    Pauses,
+    check_loop,
+    start_background_task,
+    start_timer,
+    wake,
+    when_constructed,
+)
 from etcd_aio.errors import (
     ClientUsageError,
     CompactedError,
@@ -33,7 +42,7 @@ from etcd_aio.recipes.queue.candidates import Spread
 from etcd_aio.recipes.work_queue.job import Job
 from etcd_aio.recipes.work_queue.jobs import Board, Claim, FreeJob, Kind
 from etcd_aio.recipes.work_queue.running_jobs import RunningJobs
-from etcd_aio.recipes.work_queue.shift import SLOW, Shift, WorkerContext
+from etcd_aio.recipes.work_queue.shift import Shift, WorkerContext
 from etcd_aio.types import shown_key
 
 _MOST_AT_A_TIME: Final = 16  # claims of one txn: with the largest payloads, the answer is 24 MiB
@@ -236,13 +245,13 @@ class Worker(NotAwaitable, AsyncIterator[Job]):
             self._tasks = (again, serving)
 
     async def _follow(self) -> None:
-        failures = 0
+        pauses = Pauses(SOON)
         while True:
             try:
                 # From now, and then a look: no change falls in between, and no old revision is named.
                 async with self._store.watch(prefix=self._keys.prefix, timeout=None) as watcher:
                     await self._load()
-                    failures = 0
+                    pauses.reset()
                     await self._learn(watcher)
             except (CompactedError, StoreRolledBackError):
                 self._is_loaded = False
@@ -253,8 +262,7 @@ class Worker(NotAwaitable, AsyncIterator[Job]):
                 self._is_loaded = False
                 if not error.retryable:
                     self._fail(error)
-                await asyncio.sleep(BACKOFF.wait(failures, random.random))
-                failures += 1
+                await pauses.wait()
 
     async def _learn(self, watcher: Watcher) -> None:
         while True:
@@ -338,7 +346,7 @@ class Worker(NotAwaitable, AsyncIterator[Job]):
         key = self._keys.of(Kind.CLAIM, job)
         is_same = [Key(key).create_revision == claim.revision, Key(key).lease == claim.lease]
         free = op.txn(when=is_same, then=[op.delete(key)])
-        backoff, failures = BACKOFF, 0
+        pauses = Pauses(SOON)
         try:
             while shift is self._shift and self._board.claims.get(job) == claim:
                 try:
@@ -346,16 +354,15 @@ class Worker(NotAwaitable, AsyncIterator[Job]):
                 except EtcdError as error:
                     if isinstance(error, ClientUsageError):
                         return
-                    if not error.retryable and backoff is BACKOFF:
-                        backoff, failures = SLOW, 0
+                    if not error.retryable and pauses.backoff is SOON:
+                        pauses = Pauses(PATIENT)
                         self._log.warning(
                             "%s: the claim of job %s cannot be deleted, which is tried again: %s",
                             self._what,
                             shown_key(job),
                             error,
                         )
-                    await asyncio.sleep(backoff.wait(failures, random.random))
-                    failures += 1
+                    await pauses.wait()
                 else:
                     if result.succeeded and not claim.lease:
                         self._log.warning("%s: the claim of job %s had no lease: deleted", self._what, shown_key(job))
@@ -374,7 +381,7 @@ class Worker(NotAwaitable, AsyncIterator[Job]):
 
     async def _serve(self) -> None:
         loop = asyncio.get_running_loop()
-        failures = 0
+        pauses = Pauses(SOON)
         was_idle = True
         while self._end is None:
             self._changed = loop.create_future()
@@ -382,10 +389,9 @@ class Worker(NotAwaitable, AsyncIterator[Job]):
             if self._shift is None or self._shift.is_over:
                 try:
                     self._shift = await self._begin()
-                    failures = 0
+                    pauses.reset()
                 except EtcdError as error:
-                    await self._after(error, failures)
-                    failures += 1
+                    await self._after(error, pauses)
                 continue
             found = self._find()
             if not found:
@@ -399,11 +405,10 @@ class Worker(NotAwaitable, AsyncIterator[Job]):
             if found and self._shift is not None:
                 try:
                     await self._claim(self._shift, found)
-                    failures = 0
+                    pauses.reset()
                     self._is_full = False
                 except EtcdError as error:
-                    await self._after(error, failures)
-                    failures += 1
+                    await self._after(error, pauses)
 
     def _find(self) -> list[FreeJob]:
         if not self._is_loaded or self._wanted() <= 0:
@@ -415,7 +420,7 @@ class Worker(NotAwaitable, AsyncIterator[Job]):
         assert self._changed is not None  # noqa: S101 - of the task that serves
         await asyncio.wait([self._changed], timeout=None if due is None else max(0.001, due - time.time()))
 
-    async def _after(self, error: EtcdError, failures: int) -> None:
+    async def _after(self, error: EtcdError, pauses: Pauses) -> None:
         """A claim was refused: tell it to the consumers, unless it may succeed later."""
         if isinstance(error, NoSpaceError):
             if not self._is_full:
@@ -426,7 +431,7 @@ class Worker(NotAwaitable, AsyncIterator[Job]):
                 self._shift.end("its lease is gone", error)
         elif not error.retryable:
             self._fail(error)
-        await asyncio.sleep(BACKOFF.wait(failures, random.random))
+        await pauses.wait()
 
     async def _claim(self, shift: Shift, found: Sequence[FreeJob]) -> None:
         parts = [self._part(shift, one) for one in found]
