@@ -14,15 +14,16 @@ keys the lease has, and deletes those whose names it knows: the lease may have k
 
 import asyncio
 import logging
-from collections import deque
 from collections.abc import Coroutine
 from types import TracebackType
 from typing import TYPE_CHECKING, ClassVar, Final, Self, TypeVar
 
 from etcd_aio import Key, Lease, op
 from etcd_aio.base import (
+    NEVER,
     SOON,
     Backoff,
+    HandOver,
     NotAwaitable,
     Pauses,
     log_for,
@@ -81,7 +82,7 @@ class Session(NotAwaitable):
         self._lease = Lease(kept, on_lost)
         self._is_entered = False
         self._is_orphan = False
-        self._queues: dict[bytes, deque[asyncio.Future[None]]] = {}  # of names in use: who waits for them
+        self._queues: dict[bytes, HandOver[None]] = {}  # of names in use: who waits for them
         self._loans: dict[_SessionLoan, None] = {}
         self._used: dict[bytes, None] = {}  # names whose keys were deleted, in the store of that time
         self._doubtful: dict[bytes, None] = {}  # names whose keys a late copy of a request may create
@@ -145,8 +146,8 @@ class Session(NotAwaitable):
         for loan in tuple(self._loans):
             loan.tell(error)
         for queue in self._queues.values():
-            for turn in queue:
-                wake(turn)
+            while queue.give(None):
+                pass
 
     def _check(self) -> None:
         error = self._error or self._closing
@@ -247,18 +248,9 @@ class Session(NotAwaitable):
             raise ClientUsageError(text)
         queue = self._queues.get(key_prefix)
         if queue is None:
-            self._queues[key_prefix] = deque()
+            self._queues[key_prefix] = HandOver(lambda _: self._next(key_prefix))
         else:
-            turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-            queue.append(turn)
-            try:
-                await turn
-            except asyncio.CancelledError:
-                if turn.done() and not turn.cancelled():
-                    self._next(key_prefix)
-                elif turn in queue:  # its turn may have been passed over in the meantime
-                    queue.remove(turn)
-                raise
+            await queue.wait(NEVER, None)
         try:
             self._check()
             await self._stop_sweeping(key_prefix, id_)
@@ -298,12 +290,8 @@ class Session(NotAwaitable):
     def _next(self, key_prefix: bytes) -> None:
         if self.over.is_set():
             return  # all that wait were woken
-        queue = self._queues[key_prefix]
-        while queue:
-            turn = queue.popleft()
-            if not turn.done():
-                wake(turn)
-                return
+        if self._queues[key_prefix].give(None):
+            return
         del self._queues[key_prefix]
         if key_prefix in self._doubtful or key_prefix in self._suspect:
             self._sweep_soon()

@@ -19,8 +19,10 @@ from typing import ClassVar, Final, Self
 
 from etcd_aio import Key, KeyValue, PutResult, TxnResult, Watcher, op
 from etcd_aio.base import (
+    NEVER,
     PATIENT,
     SOON,
+    HandOver,
     NotAwaitable,
     Pauses,
     check_loop,
@@ -78,7 +80,7 @@ class Worker(NotAwaitable, AsyncIterator[Job]):
         self._spread = Spread()
         self._shift: Shift | None = None
         self._jobs = RunningJobs(self._job_dropped)  # of the shift
-        self._waiting: deque[asyncio.Future[Job | EtcdError | None]] = deque()
+        self._waiting: HandOver[Job | EtcdError | None] = HandOver(self._take_back)
         self._kept: deque[Job] = deque()  # claimed for consumers that were cancelled
         self._changed: asyncio.Future[None] | None = None
         self._tasks: tuple[asyncio.Task[None], asyncio.Task[None]] | tuple[()] = ()
@@ -110,8 +112,8 @@ class Worker(NotAwaitable, AsyncIterator[Job]):
         self._is_left = True
         for task in self._tasks:
             task.cancel()
-        while self._waiting:
-            _resolve(self._waiting.popleft(), None)
+        while self._waiting.give(None):
+            pass
         shift, self._shift = self._shift, None
         if shift is not None and not shift.is_over:
             shift.end("the block of the worker has ended")
@@ -186,26 +188,17 @@ class Worker(NotAwaitable, AsyncIterator[Job]):
             raise self._end.with_traceback(None)
         if self._tasks:
             check_loop(self._tasks[0])
-        waiting: asyncio.Future[Job | EtcdError | None] = asyncio.get_running_loop().create_future()
-        self._waiting.append(waiting)
         self._wake()
-        try:
-            outcome = await waiting
-        except asyncio.CancelledError:
-            if waiting.done() and not waiting.cancelled():
-                job = waiting.result()
-                if isinstance(job, Job):
-                    self._keep(job)
-            raise
-        finally:
-            waiting.cancel()
-            if waiting in self._waiting:  # a failing remove() takes longer: its error names the future
-                self._waiting.remove(waiting)
+        outcome = await self._waiting.wait(NEVER, None)
         if outcome is None:
             raise StopAsyncIteration
         if isinstance(outcome, EtcdError):
             raise outcome.with_traceback(None)
         return outcome
+
+    def _take_back(self, outcome: Job | EtcdError | None) -> None:
+        if isinstance(outcome, Job):
+            self._keep(outcome)
 
     def _keep(self, job: Job) -> None:
         """The consumer of a job was cancelled: it is for the next one, or free again if none comes soon."""
@@ -220,18 +213,13 @@ class Worker(NotAwaitable, AsyncIterator[Job]):
 
     def _wanted(self) -> int:
         """How many jobs are asked for, and may be claimed."""
-        waiting = sum(not one.done() for one in self._waiting) - len(self._kept)
-        return min(waiting, self._concurrency - len(self._jobs), _MOST_AT_A_TIME)
+        return min(len(self._waiting) - len(self._kept), self._concurrency - len(self._jobs), _MOST_AT_A_TIME)
 
     def _hand_out(self) -> None:
-        while self._kept:
-            while self._waiting and self._waiting[0].done():
-                self._waiting.popleft()
-            if not self._waiting:
-                return
+        while self._kept and self._waiting:
             job = self._kept.popleft()
             if not job.is_lost:
-                self._waiting.popleft().set_result(job)
+                self._waiting.give(job)
 
     # Following the jobs.
 
@@ -374,8 +362,8 @@ class Worker(NotAwaitable, AsyncIterator[Job]):
         """Tell an error to the consumers; if the client is closed, to those that are still to come too."""
         if isinstance(error, ClientUsageError):
             self._end = error
-        for waiting in self._waiting:
-            _resolve(waiting, error)
+        while self._waiting.give(error):
+            pass
 
     # Claiming.
 
@@ -515,8 +503,3 @@ class Worker(NotAwaitable, AsyncIterator[Job]):
         except EtcdError as error:
             self._log.warning("%s: job %s could not be given up: %s", self._what, shown_key(job.key), error)
             job._release_later(delay=0.0 if error.retryable else _GIVE_UP_SECONDS)
-
-
-def _resolve(waiting: "asyncio.Future[Job | EtcdError | None]", outcome: Job | EtcdError | None) -> None:
-    if not waiting.done():
-        waiting.set_result(outcome)
