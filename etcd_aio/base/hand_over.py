@@ -11,7 +11,7 @@ T = TypeVar("T")
 
 
 class HandOver(Generic[T]):
-    """Tasks that wait for values.
+    """Tasks that wait for values; its length is how many wait.
 
     Args:
         take_back: gets a value whose task was cancelled before it could use it.
@@ -24,7 +24,7 @@ class HandOver(Generic[T]):
         self._waiters: deque[asyncio.Future[T]] = deque()
 
     def __len__(self) -> int:
-        return len(self._waiters)
+        return sum(not waiter.done() for waiter in self._waiters)
 
     def give(self, value: T) -> bool:
         """Give a value to the task that has waited longest; False if none waits."""

@@ -1,8 +1,8 @@
 """Pauses: the waits between the tries of one thing: longer after each failure, and short again after a success."""
 
 import asyncio
+import random
 from collections.abc import Callable
-from random import random as _random
 from typing import Final
 
 from etcd_aio.base.backoff import Backoff
@@ -22,22 +22,23 @@ class Pauses:
 
     Args:
         backoff: how they grow.
-        random: returns a number in [0, 1).
+        random: returns a number in [0, 1); by default `random.random`.
 
     Attributes:
+        backoff: the same; it may be changed, and the failures go on.
         failures: since the last success.
     """
 
-    __slots__ = ("_backoff", "_random", "failures")
+    __slots__ = ("_random", "backoff", "failures")
 
-    def __init__(self, backoff: Backoff = STEADY, random: Callable[[], float] = _random) -> None:
-        self._backoff = backoff
+    def __init__(self, backoff: Backoff = STEADY, random: Callable[[], float] | None = None) -> None:
+        self.backoff = backoff
         self._random = random
         self.failures = 0
 
     def next(self) -> float:
         """A try has failed: seconds until the next one."""
-        seconds = self._backoff.wait(self.failures, self._random)
+        seconds = self.backoff.wait(self.failures, self._random or random.random)
         self.failures += 1
         return seconds
 

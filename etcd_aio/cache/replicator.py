@@ -11,7 +11,6 @@ the watch need not remember the keys a second time, as it would have to by itsel
 
 import asyncio
 import logging
-import random
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
@@ -19,7 +18,7 @@ from itertools import count
 from typing import Final, Generic, TypeVar
 
 from etcd_aio import EtcdError, Event, KeyRange, KeyValue, Watcher, op
-from etcd_aio.base import UNSET, Backoff, Timeout, log_for
+from etcd_aio.base import STEADY, UNSET, Backoff, Pauses, Timeout, log_for
 from etcd_aio.cache.decoder import Decoder
 from etcd_aio.cache.state import CacheState, Replica, Transition, whole_revisions
 from etcd_aio.cache.steps import PART, Step, StoreReplaced, let_go
@@ -37,7 +36,6 @@ _AT_ONCE: Final = (
     StoreReplaced,
     StoreRolledBackError,
 )  # then the range is read again: once without a pause
-_AGAIN: Final = Backoff(initial=0.1, multiplier=2.0, maximum=5.0, jitter=0.2)
 _UNREACHABLE: Final = Backoff(initial=0.1, multiplier=2.0, maximum=0.5, jitter=0.2)  # costs no server anything
 _streams: Final = count(1)
 
@@ -102,11 +100,12 @@ class Replicator(Generic[T]):
         Raises:
             EtcdError: the first load has failed, or an error that would come again, such as a denied permission.
         """
-        failures = 0
+        pauses = Pauses()
         while True:
             try:
                 watcher = await (self._resume() if self._has_history else self._load())
-                failures, self._was_reached = 0, False
+                self._was_reached = False
+                pauses.reset()
                 await self._follow(watcher)
             except (EtcdError, StoreReplaced) as error:
                 if isinstance(error, EtcdError) and not self._is_replaced(error):
@@ -114,10 +113,13 @@ class Replicator(Generic[T]):
                 else:
                     await self.replaced(str(error))
                 if isinstance(error, NoAvailableEndpointsError):
-                    await self._until_reachable(_UNREACHABLE.wait(failures, random.random))
-                elif failures or not isinstance(error, _AT_ONCE):
-                    await asyncio.sleep(_AGAIN.wait(failures, random.random))
-                failures += 1
+                    pauses.backoff = _UNREACHABLE
+                    await self._until_reachable(pauses.next())
+                elif pauses.failures or not isinstance(error, _AT_ONCE):
+                    pauses.backoff = STEADY
+                    await pauses.wait()
+                else:
+                    pauses.failures += 1
             finally:
                 await self._leave()
 

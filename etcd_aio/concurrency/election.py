@@ -6,7 +6,6 @@ same name: all of them exclude each other. The value of a key is what its candid
 
 import asyncio
 import logging
-import random
 from collections import deque
 from collections.abc import Awaitable, Callable, Coroutine
 from contextlib import suppress
@@ -14,7 +13,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, ClassVar, Final, NoReturn, Self, TypeVar, get_args
 
 from etcd_aio.arguments import encode_key, flag, lease_id, whole_number
-from etcd_aio.base import UNSET, Backoff, NotAwaitable, Timeout, log_for, start_task, when_constructed
+from etcd_aio.base import UNSET, Backoff, NotAwaitable, Pauses, Timeout, log_for, start_task, when_constructed
 from etcd_aio.calls import StoreCalls
 from etcd_aio.concurrency.held import OnLost, Subject, check_timeout, checked_margin
 from etcd_aio.concurrency.leaders import Candidates, Leader
@@ -195,7 +194,7 @@ class Election:
         self, work: Callable[[Leadership], Coroutine[object, object, T]], value: ValueLike, again: bool
     ) -> T:
         clock = asyncio.get_running_loop().time
-        failures = 0
+        pauses = Pauses(_STAND_AGAIN)
         while True:
             leadership = self._leadership(value, None, cancels=False)
             done: list[T] = []
@@ -224,10 +223,9 @@ class Election:
             if done and not again:
                 return done[0]
             if leadership.is_entered and clock() - began >= _MOMENT:
-                failures = 0
+                pauses.reset()
             else:
-                await self._pause(_STAND_AGAIN.wait(failures, random.random))
-                failures += 1
+                await self._pause(pauses.next())
 
     async def _pause(self, seconds: float) -> None:
         """Wait so long, or until there is no lease to stand with any more."""

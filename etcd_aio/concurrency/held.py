@@ -13,16 +13,15 @@ a leader at once, since leaderships last. After a stop of the process the block 
 """
 
 import asyncio
-import random
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Generic, Literal, TypeAlias, TypeVar
 
 from etcd_aio import Compare, Event, Key, KeyValue
-from etcd_aio.base import Backoff, Latch, TaskCanceller, deadline_after, start_background_task
+from etcd_aio.base import SOON, Backoff, Latch, Pauses, TaskCanceller, deadline_after, start_background_task
 from etcd_aio.calls import StoreCalls
 from etcd_aio.errors import EtcdError, InvalidRequestError, LeaseExpiredError, LeaseLostError, PermissionDeniedError
-from etcd_aio.lease import BACKOFF, Loan
+from etcd_aio.lease import Loan
 
 if TYPE_CHECKING:
     from etcd_aio import Watcher
@@ -36,7 +35,7 @@ WATCH_AFTER: Final = 0.5
 """Seconds after which the own key of a held block is watched."""
 
 _LARGEST_DEFAULT_MARGIN: Final = 1.0  # seconds
-_DENIED: Final = Backoff(initial=1.0, multiplier=2.0, maximum=60.0, jitter=0.2)
+_DENIED: Final = Backoff(initial=1.0, multiplier=2.0, maximum=60.0, jitter=0.2)  # rights change rarely
 _SHORTEST_WAIT: Final = 0.001  # seconds: a timer may fire a little early
 
 
@@ -293,21 +292,18 @@ class Held(Generic[E]):
 
     async def _watch_key(self) -> None:
         """Lose it when its key is deleted: watch from now, then look, so that no deletion falls in between."""
-        failures = 0
+        pauses = Pauses(SOON)
         while True:
             try:
                 async with self._store.watch(self.key, timeout=None) as watcher:
                     kv = await self._store.get(self.key)
                     while self.is_own(kv):
-                        failures = 0
+                        pauses.reset()
                         event = await later_event(watcher, self.revision)
                         kv = event.kv if event.is_put else None
-            except PermissionDeniedError:  # the lease alone decides, until the user may read the key again
-                await asyncio.sleep(_DENIED.wait(failures, random.random))
-                failures += 1
-            except EtcdError:
-                await asyncio.sleep(BACKOFF.wait(failures, random.random))
-                failures += 1
+            except EtcdError as error:  # if denied, the lease alone decides, until the user may read the key again
+                pauses.backoff = _DENIED if isinstance(error, PermissionDeniedError) else SOON
+                await pauses.wait()
             else:
                 how = "it was deleted" if kv is None else "it was put by another client"
                 self.lose(f"its key is gone: {how}, or its lease 0x{self._loan.id:x} was revoked")

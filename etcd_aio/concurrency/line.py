@@ -17,14 +17,13 @@ back. A late `enter` attaches the key to the lease: if one is unanswered, the le
 
 import asyncio
 import logging
-import random
 from collections.abc import Callable, Coroutine
 from typing import Final, Generic, TypeVar
 
 from anyio import CancelScope
 
 from etcd_aio import Key, KeyValue, RangeResult, op
-from etcd_aio.base import log_for
+from etcd_aio.base import SOON, Pauses, log_for
 from etcd_aio.calls import StoreCalls
 from etcd_aio.concurrency.held import Held, Subject, later_event
 from etcd_aio.concurrency.interruption import Interruption
@@ -37,7 +36,7 @@ from etcd_aio.errors import (
     NotHeldError,
     StoreRolledBackError,
 )
-from etcd_aio.lease import BACKOFF, LeaseSource, Loan
+from etcd_aio.lease import LeaseSource, Loan
 
 E = TypeVar("E", bound=EtcdError)
 
@@ -238,7 +237,7 @@ class Line(Generic[E]):
         entry = self._entry
         if entry is None or entry.lease != loan.id or entry.value != self.value:
             self._entry = entry = Entry(place.key, self.value, loan.id, self._entry_range())
-        failures = 0
+        pauses = Pauses(SOON)
         self._is_dirty = True  # until it is answered, also if the call is cancelled
         while True:
             try:
@@ -248,10 +247,9 @@ class Line(Generic[E]):
                 if not (error.maybe_applied and error.retryable):
                     raise
                 self._trouble = error
-                await asyncio.sleep(BACKOFF.wait(failures, random.random))
-                failures += 1
+                await pauses.wait()
             else:
-                self._is_dirty = failures > 0
+                self._is_dirty = pauses.failures > 0
                 self.present = kv = None if result.succeeded else result[entry.own]
                 self._created(result.revision if kv is None else kv.create_revision, result[entry.found])
                 return
@@ -266,7 +264,7 @@ class Line(Generic[E]):
 
     async def _advance(self) -> None:
         """One look or one wait, repeated for as long as the lease lives if the cluster is in trouble."""
-        failures = 0
+        pauses = Pauses(SOON)
         while True:
             try:
                 ahead = self.place.ahead
@@ -280,8 +278,7 @@ class Line(Generic[E]):
                 self._trouble = error
             else:
                 break
-            await asyncio.sleep(BACKOFF.wait(failures, random.random))
-            failures += 1
+            await pauses.wait()
         if self.place.state is State.LOST:
             lease = f"its lease 0x{self._loan.id:x}" if self._loan is not None else "its lease"
             raise self.lost(f"its key is gone: it was deleted, or {lease} was revoked")

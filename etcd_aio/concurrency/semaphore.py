@@ -1,11 +1,10 @@
 """Semaphore: so many permits, for tasks, processes and machines, in the order of arrival. See `permits.py`."""
 
-import asyncio
-import random
 from typing import ClassVar
 
 from etcd_aio import Key, KeyValue, RangeResult, SortBy, SortOrder, op
 from etcd_aio.arguments import whole_number
+from etcd_aio.base import SOON, Pauses
 from etcd_aio.calls import StoreCalls
 from etcd_aio.concurrency.held import OnLost, Subject, later_event
 from etcd_aio.concurrency.line import Line
@@ -13,7 +12,7 @@ from etcd_aio.concurrency.lock import Lock
 from etcd_aio.concurrency.permits import Request, Verdict, is_free, is_marked, judge, judge_ends
 from etcd_aio.concurrency.place import ENTRY_LIMIT, LineKeys, Listed, Place, State, Step
 from etcd_aio.errors import ClientUsageError, EtcdError, InvalidRequestError, LockLostError
-from etcd_aio.lease import BACKOFF, LeaseSource
+from etcd_aio.lease import LeaseSource
 from etcd_aio.types import KeyLike
 
 
@@ -121,15 +120,14 @@ class PermitLine(Line[LockLostError]):
         value = self._request.value(is_held=True)
         mark = op.put(place.key, value, ignore_lease=True)
         txn = op.txn(when=[Key(place.key).create_revision == place.revision], then=[mark])
-        failures = 0
+        pauses = Pauses(SOON)
         while place.state is State.HELD:
             try:
                 await self._store.do(txn, retry="always")
             except ClientUsageError:  # the client is closed
                 return
             except EtcdError:
-                await asyncio.sleep(BACKOFF.wait(failures, random.random))
-                failures += 1
+                await pauses.wait()
             else:
                 return
 

@@ -14,14 +14,24 @@ keys the lease has, and deletes those whose names it knows: the lease may have k
 
 import asyncio
 import logging
-import random
-from collections import deque
 from collections.abc import Coroutine
 from types import TracebackType
 from typing import TYPE_CHECKING, ClassVar, Final, Self, TypeVar
 
 from etcd_aio import Key, Lease, op
-from etcd_aio.base import Backoff, NotAwaitable, log_for, start_background_task, start_timer, wake, when_constructed
+from etcd_aio.base import (
+    NEVER,
+    SOON,
+    Backoff,
+    HandOver,
+    NotAwaitable,
+    Pauses,
+    log_for,
+    start_background_task,
+    start_timer,
+    wake,
+    when_constructed,
+)
 from etcd_aio.calls import StoreCalls
 from etcd_aio.concurrency.election import Election
 from etcd_aio.concurrency.held import OnLost
@@ -29,7 +39,7 @@ from etcd_aio.concurrency.lock import Lock
 from etcd_aio.concurrency.rwlock import RWLock
 from etcd_aio.concurrency.semaphore import Semaphore
 from etcd_aio.errors import ClientUsageError, EtcdError, LeaseLostError
-from etcd_aio.lease import BACKOFF, KeptLease, Loan, OnLoss
+from etcd_aio.lease import KeptLease, Loan, OnLoss
 from etcd_aio.types import KeyLike, ValueLike, shown_key
 
 if TYPE_CHECKING:
@@ -72,7 +82,7 @@ class Session(NotAwaitable):
         self._lease = Lease(self._kept, on_lost)
         self._is_entered = False
         self._is_orphan = False
-        self._queues: dict[bytes, deque[asyncio.Future[None]]] = {}  # of names in use: who waits for them
+        self._queues: dict[bytes, HandOver[None]] = {}  # of names in use: who waits for them
         self._loans: dict[_SessionLoan, None] = {}
         self._used: dict[bytes, None] = {}  # names whose keys were deleted, in the store of that time
         self._doubtful: dict[bytes, None] = {}  # names whose keys a late copy of a request may create
@@ -136,8 +146,8 @@ class Session(NotAwaitable):
         for loan in tuple(self._loans):
             loan.tell(error)
         for queue in self._queues.values():
-            for turn in queue:
-                wake(turn)
+            while queue.give(None):
+                pass
 
     def _check(self) -> None:
         error = self._error or self._closing
@@ -238,18 +248,9 @@ class Session(NotAwaitable):
             raise ClientUsageError(text)
         queue = self._queues.get(key_prefix)
         if queue is None:
-            self._queues[key_prefix] = deque()
+            self._queues[key_prefix] = HandOver(lambda _: self._next(key_prefix))
         else:
-            turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-            queue.append(turn)
-            try:
-                await turn
-            except asyncio.CancelledError:
-                if turn.done() and not turn.cancelled():
-                    self._next(key_prefix)
-                elif turn in queue:  # its turn may have been passed over in the meantime
-                    queue.remove(turn)
-                raise
+            await queue.wait(NEVER, None)
         try:
             self._check()
             await self._stop_sweeping(key_prefix, id_)
@@ -289,12 +290,8 @@ class Session(NotAwaitable):
     def _next(self, key_prefix: bytes) -> None:
         if self.over.is_set():
             return  # all that wait were woken
-        queue = self._queues[key_prefix]
-        while queue:
-            turn = queue.popleft()
-            if not turn.done():
-                wake(turn)
-                return
+        if self._queues[key_prefix].give(None):
+            return
         del self._queues[key_prefix]
         if key_prefix in self._doubtful or key_prefix in self._suspect:
             self._sweep_soon()
@@ -317,7 +314,7 @@ class Session(NotAwaitable):
             self._sweeping = start_background_task(self._sweep(), name=name)
 
     async def _sweep(self) -> None:
-        failures, looks = 0, Backoff(BACKOFF.initial, 2.0, min(_LONGEST_PAUSE, self._ttl / 2), 0.2)
+        looks = Pauses(Backoff(SOON.initial, 2.0, min(_LONGEST_PAUSE, self._ttl / 2), 0.2))
         while self._doubtful or self._suspect:
             self._more = asyncio.get_running_loop().create_future()
             try:
@@ -325,8 +322,9 @@ class Session(NotAwaitable):
                     await self._sweep_once()
             except EtcdError:  # also of a user who may not see a key of the application on this lease
                 pass
-            done, _ = await asyncio.wait([self._more], timeout=looks.wait(failures, random.random))
-            failures = 0 if done else failures + 1
+            done, _ = await asyncio.wait([self._more], timeout=looks.next())
+            if done:
+                looks.reset()
 
     async def _sweep_once(self) -> None:
         suspect = dict(self._suspect)
@@ -347,7 +345,7 @@ class Session(NotAwaitable):
         Returns:
             Whether it is gone for sure.
         """
-        failures = 0
+        pauses = Pauses(SOON)
         while self._error is None and not self._lease.is_lost:
             try:
                 kv = await self._store.get(key, keys_only=True)
@@ -360,8 +358,7 @@ class Session(NotAwaitable):
                     text = "the key %r of a session cannot be deleted: %s"
                     log_for(logger, self._store).warning(text, key, error)
                     return False
-                await asyncio.sleep(BACKOFF.wait(failures, random.random))
-                failures += 1
+                await pauses.wait()
         return False
 
 

@@ -15,7 +15,6 @@ from etcd_aio.lease.kept_lease import OnDoubt as OnDoubt
 from etcd_aio.lease.kept_lease import OnEnd as OnEnd
 from etcd_aio.lease.lease import Lease as Lease
 from etcd_aio.lease.lease import OnLost as OnLost
-from etcd_aio.lease.loans import BACKOFF as BACKOFF
 from etcd_aio.lease.loans import LeaseSource as LeaseSource
 from etcd_aio.lease.loans import Loan as Loan
 from etcd_aio.lease.loans import OnLoss as OnLoss

@@ -2,17 +2,13 @@
 
 import asyncio
 from collections.abc import Coroutine
-from typing import Final, Protocol, TypeVar
+from typing import Protocol, TypeVar
 
-from etcd_aio.base.backoff import Backoff
 from etcd_aio.errors import EtcdError, LeaseLostError
 from etcd_aio.lease.keeper import OnLoss as OnLoss
 from etcd_aio.lease.kept_lease import KeptLease, OnDoubt
 
 T = TypeVar("T")
-
-BACKOFF: Final = Backoff(initial=0.05, multiplier=2.0, maximum=1.0, jitter=0.2)
-"""Between two attempts: a lock must follow the cluster back within a second."""
 
 
 class Loan:

@@ -13,13 +13,13 @@ revoked.
 """
 
 import asyncio
-import random
 from collections.abc import Coroutine
 from contextlib import suppress
 from math import inf
 from typing import TYPE_CHECKING, Final, Protocol, TypeVar
 
 from etcd_aio.base.aio import start_background_task, start_timer, start_timer_at, wake
+from etcd_aio.base.pauses import SOON, Pauses
 from etcd_aio.errors import (
     ClientClosedError,
     EtcdError,
@@ -28,7 +28,6 @@ from etcd_aio.errors import (
     NoAvailableEndpointsError,
 )
 from etcd_aio.lease.kept_lease import KeptLease
-from etcd_aio.lease.loans import BACKOFF
 from etcd_aio.lease.pooled_lease import PooledLease
 
 if TYPE_CHECKING:
@@ -121,7 +120,7 @@ class LeasePool:
                 return self._lend(lease)
         loop = asyncio.get_running_loop()
         give_up_at = loop.time() + ttl
-        failures = 0
+        pauses = Pauses(SOON)
         while True:
             if self.over.is_set():
                 raise ClientClosedError
@@ -134,13 +133,12 @@ class LeasePool:
                 self.run(self._take_back_later(lease, granting), "lease of a lock")
                 raise
             except EtcdError as error:
-                wait = BACKOFF.wait(failures, random.random)
+                wait = pauses.next()
                 # With these two, the client has tried for as long as a call may take.
                 is_final = isinstance(error, NoAvailableEndpointsError | EtcdTimeoutError) or not error.retryable
                 if is_final or loop.time() + wait > give_up_at:
                     raise
                 await asyncio.sleep(wait)
-                failures += 1
 
     async def try_borrow(self, ttl: int, key_prefix: bytes = b"") -> PooledLease:
         """As `borrow`: there is a lease for each."""

@@ -2,15 +2,15 @@
 
 import asyncio
 import logging
-import random
 from collections.abc import Coroutine
 from math import inf
 from typing import Final, Protocol, TypeVar
 
 from etcd_aio.base.logs import log_of
+from etcd_aio.base.pauses import SOON, Pauses
 from etcd_aio.errors import EtcdError, LeaseLostError, LeaseNotFoundError
 from etcd_aio.lease.kept_lease import KeptLease
-from etcd_aio.lease.loans import BACKOFF, Loan
+from etcd_aio.lease.loans import Loan
 
 T = TypeVar("T")
 
@@ -89,19 +89,18 @@ class PooledLease(Loan):
         self._is_revoked = True
         loop = asyncio.get_running_loop()
         deadline = loop.time() + (0 if self.is_lost else self.ttl)
-        failures = 0
+        pauses = Pauses(SOON)
         while True:
             try:
                 await self.kept.revoke(timeout=_REVOKE_SECONDS)
             except LeaseNotFoundError:
                 return True
             except EtcdError as error:
-                wait = BACKOFF.wait(failures, random.random)
+                wait = pauses.next()
                 if not error.retryable or loop.time() + wait >= deadline:
                     text = "lease 0x%x of a lock could not be revoked; it expires after its TTL: %s"
                     log_of(logger, self._pool.name).warning(text, self.id, error)
                     return False
-                failures += 1
                 await asyncio.sleep(wait)
             else:
                 return True

@@ -5,8 +5,6 @@ be stopped at any instant. It reads the checkpoint, and goes on with the changes
 compares both sides and copies the differences.
 """
 
-import asyncio
-import random
 import secrets
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -14,7 +12,7 @@ from typing import Final, NoReturn
 
 from etcd_aio import EtcdError, Event, KeyLike, KeyRange, op
 from etcd_aio.arguments import encode_key, finite_seconds, to_bytes, whole_number
-from etcd_aio.base import NEVER, KeySpace, Waiters, key_space_of, when_constructed
+from etcd_aio.base import NEVER, KeySpace, Pauses, Waiters, key_space_of, when_constructed
 from etcd_aio.calls import StoreCalls
 from etcd_aio.errors import (
     ClientUsageError,
@@ -30,7 +28,7 @@ from etcd_aio.mirror.follow import Follow as Follow
 from etcd_aio.mirror.follow import MirrorBatch as MirrorBatch
 from etcd_aio.mirror.follow import follow as follow
 from etcd_aio.mirror.reconcile import Change
-from etcd_aio.mirror.writer import BACKOFF, CheckpointChanged, MirrorWriter, TooLarge, passes
+from etcd_aio.mirror.writer import CheckpointChanged, MirrorWriter, TooLarge, passes
 from etcd_aio.types import Header
 
 DEFAULT_MAX_TXN_OPS: Final = 126
@@ -131,7 +129,7 @@ class Mirror:
         self._batches: Follow | None = None
         self._revision = 0
         self._statistics = MirrorStatistics()  # of earlier runs, and what the writer does not count
-        self._failures = 0
+        self._pauses = Pauses()
         self._must_compare = False
         self._is_running = False
         self._end: BaseException | None = None  # of the last run
@@ -185,10 +183,11 @@ class Mirror:
                     if not lacks_history and not passes(error):
                         raise
                     self._must_compare |= lacks_history
-                    if self._failures or not lacks_history:  # the first comparison needs no pause
+                    if self._pauses.failures or not lacks_history:  # the first comparison needs no pause
                         self._writer.error = error
-                        await asyncio.sleep(BACKOFF.wait(self._failures, random.random))
-                    self._failures += 1
+                        await self._pauses.wait()
+                    else:
+                        self._pauses.failures += 1
         except BaseException as end:  # a cancellation too: tasks in `wait` are told
             self._end = end
             raise
@@ -332,7 +331,7 @@ class Mirror:
 
     def _progressed(self, revision: int) -> None:
         self._revision = revision
-        self._failures = 0
+        self._pauses.reset()
         self._writer.error = None
         self._waiters.wake()
 

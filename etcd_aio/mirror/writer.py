@@ -1,21 +1,18 @@
 """MirrorWriter: sends the txns of a mirror, each until it is known what became of it; see `checkpoint.py` for why."""
 
 import asyncio
-import random
 from collections.abc import Iterable
 from dataclasses import replace
-from typing import Final, NoReturn
+from typing import NoReturn
 
 from etcd_aio import EtcdError, Key, KeyValue, TxnResult, op
-from etcd_aio.base import Backoff
+from etcd_aio.base import STEADY, Pauses
 from etcd_aio.calls import StoreCalls
 from etcd_aio.errors import MirrorConflictError, MirrorError, NoSpaceError, RequestTooLargeError, TooManyOpsError
 from etcd_aio.mirror.batching import Step
 from etcd_aio.mirror.checkpoint import Checkpoint, Verdict, judge
 from etcd_aio.mirror.reconcile import Change
 from etcd_aio.types import shown_keys
-
-BACKOFF: Final = Backoff(initial=0.1, multiplier=2.0, maximum=5.0, jitter=0.2)
 
 
 class CheckpointChanged(Exception):  # noqa: N818 - not an error: the mirror reads the checkpoint again
@@ -158,7 +155,7 @@ class MirrorWriter:
         """Send changes on the condition that the checkpoint is at a revision, until there is an answer."""
         operations = [op.delete(key) if value is None else op.PutOp(key, value) for key, value in changes]
         txn = op.TxnOp((Key(self._key).mod_revision == revision,), (*operations, *marks), (self._look,))
-        failures = 0
+        pauses = Pauses(STEADY)
         while True:
             try:
                 result = await self._store.do(txn, retry="always")
@@ -168,8 +165,7 @@ class MirrorWriter:
                 if not passes(error):
                     raise
                 self.error = error
-                await asyncio.sleep(BACKOFF.wait(failures, random.random))
-                failures += 1
+                await pauses.wait()
             else:
                 self.error = None
                 self.cluster_id = result.header.cluster_id

@@ -2,11 +2,10 @@
 
 import asyncio
 import logging
-import random
 from typing import Final, TypeAlias
 
 from etcd_aio import EtcdError, KeyValue
-from etcd_aio.base import ATTEMPT_SECONDS, Backoff, log_for, start_background_task
+from etcd_aio.base import ATTEMPT_SECONDS, STEADY, Pauses, log_for, start_background_task
 from etcd_aio.calls import StoreCalls
 from etcd_aio.errors import ClientUsageError, CompactedError, StoreRolledBackError
 from etcd_aio.once.guarded import settle_slot
@@ -16,7 +15,6 @@ from etcd_aio.once.write_verdicts import Applied, Fate, judge, judge_history
 
 logger: Final = logging.getLogger("etcd_aio.once")
 
-_BACKOFF: Final = Backoff(initial=0.1, multiplier=2.0, maximum=5.0, jitter=0.2)
 _CLOSE_SECONDS: Final = 2.0
 
 Settling: TypeAlias = "asyncio.Task[Applied | Fate]"
@@ -68,7 +66,7 @@ class Settler:
             settling.cancel()
 
     async def _settle(self, slot: Slot) -> Applied | Fate:
-        failures = 0
+        pauses = Pauses(STEADY)
         while True:
             try:
                 if slot.state is SlotState.UNSETTLED:
@@ -78,8 +76,7 @@ class Settler:
             except ClientUsageError:  # the client is closed
                 return Fate.UNKNOWN
             except EtcdError:
-                await asyncio.sleep(_BACKOFF.wait(failures, random.random))
-                failures += 1
+                await pauses.wait()
             else:
                 if verdict is not Fate.IN_HISTORY:
                     return verdict

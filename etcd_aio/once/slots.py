@@ -1,13 +1,12 @@
 """SlotPool: the slots of an `ExactlyOnce`, and the lease that all of them are attached to."""
 
 import asyncio
-from collections import deque
 from contextlib import suppress
 from enum import Enum
 from typing import Final
 
 from etcd_aio import EtcdError, EtcdTimeoutError, KeyValue
-from etcd_aio.base import start_background_task, wait_until
+from etcd_aio.base import HandOver, start_background_task
 from etcd_aio.calls import StoreCalls
 from etcd_aio.errors import ClientUsageError, LeaseNotFoundError, PermissionDeniedError
 from etcd_aio.lease import KeptLease
@@ -73,7 +72,7 @@ class SlotPool:
         self._timeout = timeout
         self._generation: Generation | None = None
         self._granting = SingleFlight(self._begin_generation, "lease")
-        self._waiters: deque[asyncio.Future[Slot | _Turn]] = deque()
+        self._turns: HandOver[Slot | _Turn] = HandOver(self._take_back)
         self._revoking: set[asyncio.Task[None]] = set()
         self._is_closed = False
         self.count = 0
@@ -112,7 +111,7 @@ class SlotPool:
             self.count += 1
             slot = _Turn.CREATE
         else:
-            slot = await self._wait(deadline)
+            slot = await self._turns.wait(deadline, _Turn.OVER)
         if slot is _Turn.CREATE:
             slot = await self._create(deadline)
         if slot is _Turn.OVER:
@@ -128,7 +127,7 @@ class SlotPool:
             slot.move(Transition.LOST)
         if slot.state is SlotState.GONE:
             self._give_up_place()
-        elif generation is not None and not (self._waiters and self._hand(slot)):
+        elif generation is not None and not self._turns.give(slot):
             generation.free.append(slot)
 
     async def is_lost(self, slot: Slot, deadline: float) -> bool:
@@ -148,7 +147,7 @@ class SlotPool:
     async def close(self) -> None:
         """Revoke the lease, which kills every copy of every write, and end the waits. Takes 2 seconds at most."""
         self._is_closed = True
-        while self._hand(_Turn.OVER):
+        while self._turns.give(_Turn.OVER):
             pass
         self._granting.cancel()
         generation, self._generation = self._generation, None
@@ -192,36 +191,17 @@ class SlotPool:
             if slot is None:
                 self._give_up_place()
 
-    async def _wait(self, deadline: float) -> Slot | _Turn:
-        waiter: asyncio.Future[Slot | _Turn] = asyncio.get_running_loop().create_future()
-        self._waiters.append(waiter)
-        try:
-            return await wait_until(waiter, deadline, _Turn.OVER)
-        except asyncio.CancelledError:
-            if waiter.done() and not waiter.cancelled():  # it had its turn, and could not run any more
-                got = waiter.result()
-                if isinstance(got, Slot):
-                    self.put_back(got)
-                elif got is _Turn.CREATE:
-                    self._give_up_place()
-            raise
-        finally:
-            with suppress(ValueError):
-                self._waiters.remove(waiter)
+    def _take_back(self, got: Slot | _Turn) -> None:
+        """A caller was cancelled when it had its turn."""
+        if isinstance(got, Slot):
+            self.put_back(got)
+        elif got is _Turn.CREATE:
+            self._give_up_place()
 
     def _give_up_place(self) -> None:
         """A slot is gone: the next caller that waits may create another one."""
-        if not self._hand(_Turn.CREATE):
+        if not self._turns.give(_Turn.CREATE):
             self.count -= 1
-
-    def _hand(self, got: Slot | _Turn) -> bool:
-        """Give this to the caller that waits longest; False if none waits."""
-        while self._waiters:
-            waiter = self._waiters.popleft()
-            if not waiter.done():
-                waiter.set_result(got)
-                return True
-        return False
 
     # The lease.
 

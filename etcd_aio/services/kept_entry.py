@@ -11,7 +11,6 @@ refused, since the lease in it is revoked by then.
 
 import asyncio
 import logging
-import random
 from contextlib import suppress
 from math import inf
 from types import TracebackType
@@ -21,8 +20,9 @@ from etcd_aio import EtcdError, Key, KeyValue, Lease, op
 from etcd_aio.arguments import finite_seconds, whole_number
 from etcd_aio.base import (
     ATTEMPT_SECONDS,
-    Backoff,
+    PATIENT,
     NotAwaitable,
+    Pauses,
     Timeout,
     log_for,
     resolve,
@@ -47,7 +47,6 @@ from etcd_aio.types import shown_keys
 DEFAULT_TTL: Final = 10
 """Seconds: as of locks. It outlasts a leader election several times."""
 
-_BACKOFF: Final = Backoff(initial=0.5, multiplier=2.0, maximum=10.0, jitter=0.2)
 _LASTED: Final = 1.0
 """Seconds after which a registration that is lost is made again at once: until then, losing it is a failure too."""
 
@@ -344,7 +343,7 @@ class KeptEntry(NotAwaitable):
         """Keep the entry there until the block is left."""
         loop = asyncio.get_running_loop()
         timeout = self._timeout  # until the block is entered
-        failures = 0
+        pauses = Pauses(PATIENT)
         while True:
             since = inf
             try:
@@ -370,10 +369,9 @@ class KeptEntry(NotAwaitable):
             resolve(entered, None)
             timeout = ATTEMPT_SECONDS  # there are other attempts
             if loop.time() - since >= _LASTED:
-                failures = 0
+                pauses.reset()
             else:
-                await asyncio.sleep(_BACKOFF.wait(failures, random.random))
-                failures += 1
+                await pauses.wait()
 
     async def _stay(self, lease: Lease) -> None:
         """The entry is there: wait until its lease is gone, or another client has changed or deleted it."""
@@ -410,7 +408,7 @@ class KeptEntry(NotAwaitable):
 
     async def _look(self, lease: Lease) -> None:
         """Put the entry again if the store is another one, which lacks it or has an older one of this process."""
-        failures = 0
+        pauses = Pauses(PATIENT)
         while True:
             try:
                 if await self._is_of_another_store():
@@ -421,8 +419,7 @@ class KeptEntry(NotAwaitable):
             except EtcdError as error:
                 if not error.retryable:
                     return
-                await asyncio.sleep(_BACKOFF.wait(failures, random.random))
-                failures += 1
+                await pauses.wait()
             else:
                 return
         with suppress(EtcdError):  # it starts over
@@ -447,7 +444,7 @@ class KeptEntry(NotAwaitable):
 
     async def _notice(self, lease: Lease) -> None:
         """If the entry is not this one's any more, give its lease back: so it starts over."""
-        revision, failures = self._revision + 1, 0
+        revision, pauses = self._revision + 1, Pauses(PATIENT)
         lost: EtcdError | None = None
         while lost is None:
             try:
@@ -464,8 +461,7 @@ class KeptEntry(NotAwaitable):
                 if not error.retryable:  # it is put again when its lease is lost, as without this
                     return
             if lost is None:
-                await asyncio.sleep(_BACKOFF.wait(failures, random.random))
-                failures += 1
+                await pauses.wait()
         with suppress(EtcdError):  # the entry goes with its lease, too
             if (await self._store.leases.time_to_live(lease)).is_expired:
                 lost = LeaseExpiredError(f"the lease of {self._what} has expired")

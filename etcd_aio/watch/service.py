@@ -4,7 +4,6 @@ What follows from a message of the server is decided by `resuming_stream.py`, wh
 """
 
 import asyncio
-import random
 from collections import deque
 from collections.abc import Callable
 from dataclasses import replace
@@ -14,9 +13,9 @@ from typing import Final, TypeAlias
 
 from etcd_aio import methods, pb
 from etcd_aio.base.aio import repeat_unanswered, start_background_task
-from etcd_aio.base.backoff import Backoff
 from etcd_aio.base.call_options import UNSET, RetryMode, Timeout
 from etcd_aio.base.deadline import time_left
+from etcd_aio.base.pauses import STEADY, Pauses
 from etcd_aio.error_handler import Invoker, unexpected_error
 from etcd_aio.errors import (
     CompactedError,
@@ -39,7 +38,6 @@ request by ending the stream, with all watches on it."""
 
 _FRAME_BYTES: Final = 64  # of a creation, at most, besides its keys
 
-_BACKOFF: Final = Backoff(initial=0.1, multiplier=2.0, maximum=5.0, jitter=0.2)
 
 OnPage: TypeAlias = Callable[[RangeResult], None]
 
@@ -182,7 +180,7 @@ class WatchService:
 
     async def _resync(self, watch: WatchState) -> None:
         """List the keys until that succeeds; the watch goes on from there."""
-        failures = 0
+        pauses = Pauses(STEADY)
         while watch.phase is Phase.LISTING:
             try:
                 await self._resync_once(watch)
@@ -192,8 +190,7 @@ class WatchService:
                 if not error.retryable and not isinstance(error, CompactedError | FutureRevisionError):
                     self._stream.fail(watch, error)
                     return
-                await asyncio.sleep(_BACKOFF.wait(failures, random.random))
-                failures += 1
+                await pauses.wait()
             except Exception as error:  # of the user's policy: the consumer of the watch must see it
                 self._stream.fail(watch, unexpected_error(error))
                 return

@@ -6,7 +6,6 @@ replaces the settings in one step, or is refused and leaves them as they are.
 
 import asyncio
 import logging
-import random
 from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import dataclass
 from os import PathLike, fspath
@@ -16,7 +15,15 @@ from typing import Any, ClassVar, Final, Generic, Literal, Self, TypeAlias, Type
 
 from etcd_aio import EtcdError, EtcdTimeoutError, KeyLike, KeyRange, KeyValue, Store
 from etcd_aio.arguments import encode_key
-from etcd_aio.base import Backoff, NotAwaitable, deadline_after, log_for, start_background_task, when_constructed
+from etcd_aio.base import (
+    Backoff,
+    NotAwaitable,
+    Pauses,
+    deadline_after,
+    log_for,
+    start_background_task,
+    when_constructed,
+)
 from etcd_aio.cache import Cache, CacheState
 from etcd_aio.contrib.config.document import nested, parsed
 from etcd_aio.contrib.config.models import InvalidSettingsError, build
@@ -33,7 +40,7 @@ OnInvalid: TypeAlias = Literal["keep", "raise"]
 logger: Final = logging.getLogger("etcd_aio.config")
 
 _NOT_ENTERED: Final = "not entered: write `async with LiveConfig(...) as config:`"
-_AGAIN: Final = Backoff(initial=0.5, multiplier=2.0, maximum=15.0, jitter=0.5)
+_AGAIN: Final = Backoff(initial=0.5, multiplier=2.0, maximum=15.0, jitter=0.5)  # many processes read the same
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -357,14 +364,14 @@ class LiveConfig(NotAwaitable, Generic[T]):
     # Following etcd.
 
     async def _follow(self) -> None:
-        failures = 0
+        pauses = Pauses(_AGAIN)
         while True:
             self._content = -1
             cache: Cache[KeyValue] = Cache(self._store, self._keys)
             self._cache = cache
             try:
                 async with cache:
-                    failures = 0
+                    pauses.reset()
                     changes = cache.changes()
                     self._take(cache)
                     async for _ in changes:
@@ -376,8 +383,7 @@ class LiveConfig(NotAwaitable, Generic[T]):
                     return
                 again = "" if self._version is None and self._saved is None else "; this is tried again"
                 self._log.warning("the %s cannot be read from etcd%s: %s", self._what, again, error)
-            await asyncio.sleep(_AGAIN.wait(failures, random.random))
-            failures += 1
+            await pauses.wait()
 
     def _take(self, cache: Cache[KeyValue]) -> None:
         """Let the content of the cache become the settings, if it is new and fits."""

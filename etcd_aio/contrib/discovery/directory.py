@@ -2,7 +2,6 @@
 
 import asyncio
 import logging
-import random
 from collections.abc import AsyncIterator, Callable
 from functools import partial
 from types import TracebackType
@@ -12,8 +11,9 @@ from etcd_aio import EtcdError, EtcdTimeoutError, KeyLike
 from etcd_aio.arguments import encode_key, finite_seconds, flag, whole_number
 from etcd_aio.base import (
     NEVER,
-    Backoff,
+    PATIENT,
     NotAwaitable,
+    Pauses,
     Waiters,
     deadline_after,
     log_for,
@@ -31,8 +31,6 @@ logger: Final = logging.getLogger("etcd_aio.discovery")
 
 DEFAULT_EMPTY_GRACE: Final = 30.0
 """Seconds: three times the default TTL of a registration, in which servers register again after an outage."""
-
-_BACKOFF: Final = Backoff(initial=0.5, multiplier=2.0, maximum=10.0, jitter=0.2)
 
 
 class ServiceStore(Protocol):
@@ -244,13 +242,14 @@ class Directory(NotAwaitable):
 
     async def _follow(self, entered: "asyncio.Future[None]") -> None:
         """Follow the service until the block is left."""
-        failures = 0
+        pauses = Pauses(PATIENT)
         while True:
             error: Exception | None = None
             try:
                 async with self._client.resolve(self._target) as service:
                     async for endpoints in service.changes():
-                        self._service, failures = service, 0
+                        self._service = service
+                        pauses.reset()
                         if self._error is not None:
                             self._log.info("the endpoints of %s are read from etcd again", self._shown)
                             self._error = None
@@ -266,8 +265,7 @@ class Directory(NotAwaitable):
                 if isinstance(error, ClientUsageError):
                     self._end()
                     return
-                await asyncio.sleep(_BACKOFF.wait(failures, random.random))
-                failures += 1
+                await pauses.wait()
 
     def _report(self, raised: Exception) -> None:
         """Log why the service cannot be followed, unless that was so before."""

@@ -3,14 +3,13 @@
 import asyncio
 import logging
 import os
-import random
 import socket
 from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import dataclass
 from typing import Final, TypeAlias
 
 from etcd_aio import Client, KeyLike
-from etcd_aio.base import Backoff, log_for, start_background_task
+from etcd_aio.base import Backoff, Pauses, log_for, start_background_task
 from etcd_aio.concurrency import Leadership
 from etcd_aio.errors import ClientClosedError
 
@@ -79,20 +78,20 @@ class Jobs:
 
 async def _stand(client: Client, job: Job, value: str) -> None:
     loop = asyncio.get_running_loop()
-    failures = 0
+    pauses = Pauses(_AGAIN)
     while True:
         began = loop.time()
         try:
             await client.election(job.name, ttl=job.ttl).run(_tenure(client, job), value)
-            await asyncio.sleep(_AGAIN.wait(0, random.random))  # lost, or resigned by the work
+            await Pauses(_AGAIN).wait()  # lost, or resigned by the work
         except ClientClosedError:
             return
         except (Exception, asyncio.CancelledError):  # of the job, which is run again after a pause
             if _is_cancelled():  # the application stops
                 raise
-            failures = 0 if loop.time() - began >= _GOOD_RUN else failures
-            pause = _AGAIN.wait(failures, random.random)
-            failures += 1
+            if loop.time() - began >= _GOOD_RUN:
+                pauses.reset()
+            pause = pauses.next()
             text = "the background task %s has failed; this worker is a candidate again in %.1f s"
             log_for(logger, client).exception(text, job.shown, pause)
             await asyncio.sleep(pause)

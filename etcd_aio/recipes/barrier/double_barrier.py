@@ -8,7 +8,6 @@ Every wait opens its watch from now, and looks afterwards: no change falls in be
 """
 
 import asyncio
-import random
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from types import TracebackType
@@ -18,7 +17,7 @@ from anyio import CancelScope
 
 from etcd_aio import Key, KeyValue, op
 from etcd_aio.arguments import encode_key, whole_number
-from etcd_aio.base import NotAwaitable, when_constructed
+from etcd_aio.base import SOON, NotAwaitable, Pauses, when_constructed
 from etcd_aio.calls import StoreCalls
 from etcd_aio.concurrency import (
     CANCELLED_SECONDS,
@@ -41,7 +40,7 @@ from etcd_aio.errors import (
     StoreRolledBackError,
     TooManyParticipantsError,
 )
-from etcd_aio.lease import BACKOFF, Loan
+from etcd_aio.lease import Loan
 from etcd_aio.recipes.barrier.meeting import Await, Open, Participant, Step, entering, leaving
 from etcd_aio.types import KeyLike, shown_key
 
@@ -216,7 +215,7 @@ class _Visit:
             key = self._waiters + f"{loan.id:x}".encode()
             put, look = op.put(key, b"", lease=loan.id), op.get(key)
             txn = op.txn(when=[Key(key).missing], then=[put], otherwise=[look])
-            failures = 0
+            pauses = Pauses(SOON)
             self._is_dirty = True  # until it is answered, also if the call is cancelled
             while True:
                 try:
@@ -233,10 +232,9 @@ class _Visit:
                     if not (error.maybe_applied and error.retryable):
                         raise
                     self._trouble = error
-                    await asyncio.sleep(BACKOFF.wait(failures, random.random))
-                    failures += 1
+                    await pauses.wait()
                 else:
-                    self._is_dirty = failures > 0
+                    self._is_dirty = pauses.failures > 0
                     found = None if result.succeeded else result[look]
                     self._own = Participant(key, result.revision if found is None else found.create_revision)
                     return
@@ -402,7 +400,7 @@ class _Visit:
 
     async def _repeat(self, step: Callable[[], Awaitable[R]]) -> R:
         """One step, repeated for as long as the lease lives if the cluster is in trouble."""
-        failures = 0
+        pauses = Pauses(SOON)
         while True:
             try:
                 return await step()
@@ -412,8 +410,7 @@ class _Visit:
                 if not (error.retryable or isinstance(error, _REPEATED)):
                     raise
                 self._trouble = error
-            await asyncio.sleep(BACKOFF.wait(failures, random.random))
-            failures += 1
+            await pauses.wait()
 
     def _lost(self, reason: str, cause: BaseException | None = None) -> LockLostError:
         error = self._subject.lost(f"{self._subject.what} is lost: {reason}")

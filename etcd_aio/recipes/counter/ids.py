@@ -1,14 +1,12 @@
 """IdAllocator: numbers that are given once: taken from etcd in blocks, and handed out without a call."""
 
 import asyncio
-import random
 from typing import Final
 
 from etcd_aio import EtcdTimeoutError
 from etcd_aio.arguments import encode_key, whole_number
-from etcd_aio.base import NEVER, UNSET, Timeout, deadline_after, time_left, when_constructed
+from etcd_aio.base import NEVER, SOON, UNSET, Pauses, Timeout, deadline_after, time_left, when_constructed
 from etcd_aio.calls import StoreCalls, Writer
-from etcd_aio.concurrency import BACKOFF
 from etcd_aio.errors import CounterError, EtcdError
 from etcd_aio.recipes.counter.counter import Counter
 from etcd_aio.types import KeyLike, shown_key
@@ -84,10 +82,9 @@ class IdAllocator:
             scope = asyncio.timeout_at(None if deadline == NEVER else deadline)
             try:
                 async with scope, self._taking:
-                    failures = 0
+                    pauses = Pauses(SOON)
                     while self._next > self._last:
-                        await self._take(deadline, failures)
-                        failures += 1
+                        await self._take(deadline, pauses)
                     return self._hand_out()
             except TimeoutError as error:
                 if isinstance(error, EtcdError) or not scope.expired():
@@ -100,7 +97,7 @@ class IdAllocator:
         self._next += 1
         return number
 
-    async def _take(self, deadline: float, failures: int) -> None:
+    async def _take(self, deadline: float, pauses: Pauses) -> None:
         """Take a block; return without one if it is not known whether it was taken."""
         left = None if deadline == NEVER else time_left(deadline, asyncio.get_running_loop().time())
         try:
@@ -108,7 +105,7 @@ class IdAllocator:
         except EtcdError as error:
             if not (error.maybe_applied and error.retryable) or left == 0:
                 raise
-            await asyncio.sleep(BACKOFF.wait(failures, random.random))  # each attempt may leave out a block
+            await pauses.wait()  # each attempt may leave out a block
         else:
             first = last - self._block + 1
             if first <= self._last:

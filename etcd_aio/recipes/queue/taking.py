@@ -24,9 +24,17 @@ from dataclasses import dataclass
 from typing import Final
 
 from etcd_aio import DeleteResult, Event, Key, KeyValue, OutcomeUnknownError, RangeResult, TxnResult, Watcher, op
-from etcd_aio.base import check_loop, deadline_after, log_for, repeat_unanswered, start_background_task, wait_until
+from etcd_aio.base import (
+    SOON,
+    HandOver,
+    Pauses,
+    check_loop,
+    deadline_after,
+    log_for,
+    repeat_unanswered,
+    start_background_task,
+)
 from etcd_aio.calls import StoreCalls, Writer, is_exact
-from etcd_aio.concurrency import BACKOFF
 from etcd_aio.errors import (
     CompactedError,
     EtcdError,
@@ -111,37 +119,29 @@ class Taker:
         self._timeout = timeout
         self._looks_again = looks_again
         self._log = log_for(logger, store)
-        self._waiting: deque[asyncio.Future[Item | EtcdError | None]] = deque()
+        self._waiting: HandOver[Item | EtcdError | None] = HandOver(self._give_back)
         self._left: deque[Item | EtcdError] = deque()  # of consumers that did not wait for the end
         self._candidates = Candidates()
         self._listed_at = 0.0
         self._revision = 0  # of the last look
         self._factor = 1  # of the limit of a look, while keys that are no items come first
         self._spread = Spread()
-        self._failures = 0  # claims that were refused, one after the other
+        self._pauses = Pauses(SOON)  # after claims that were refused, one after the other
         self._task: asyncio.Task[None] | None = None
         self._is_claiming = False
         self._is_watching = False  # the events tell what others take
 
     async def take(self, timeout: float | None) -> Item:
         """Wait for an item, and take it."""
-        loop = asyncio.get_running_loop()
         if self._task is not None:
             check_loop(self._task)
-        deadline = deadline_after(timeout, loop.time())
-        waiting: asyncio.Future[Item | EtcdError | None] = loop.create_future()
-        self._waiting.append(waiting)
-        self._hand_out()
-        if self._task is None and not waiting.done():
+        deadline = deadline_after(timeout, asyncio.get_running_loop().time())
+        if self._task is None and not self._left:
             self._task = start_background_task(self._serve(), name=f"etcd_aio {self._what}")
         try:
-            outcome = await wait_until(waiting, deadline, late=None)
-        except asyncio.CancelledError:
-            if waiting.done() and not waiting.cancelled():
-                self._give_back(waiting.result())
-            raise
+            outcome = self._left.popleft() if self._left else await self._waiting.wait(deadline, None)
         finally:
-            self._leave(waiting)
+            self._leave()
         if outcome is None:
             raise QueueTimeoutError(f"{self._what} had no item in time")
         if isinstance(outcome, EtcdError):
@@ -150,16 +150,10 @@ class Taker:
 
     # Consumers.
 
-    def _wanted(self) -> int:
-        """How many consumers wait; those that wait no longer are forgotten."""
-        while self._waiting and self._waiting[0].done():
-            self._waiting.popleft()
-        return sum(not one.done() for one in self._waiting)
-
     def _hand_out(self) -> None:
         """Give what is left to those that wait."""
-        while self._left and self._wanted():
-            self._waiting.popleft().set_result(self._left.popleft())
+        while self._left and self._waiting.give(self._left[0]):
+            self._left.popleft()
 
     def _give_back(self, outcome: Item | EtcdError | None) -> None:
         """A consumer was cancelled in the moment in which it was served: the next one is."""
@@ -167,19 +161,16 @@ class Taker:
             self._left.appendleft(outcome)
             self._hand_out()
 
-    def _leave(self, waiting: "asyncio.Future[Item | EtcdError | None]") -> None:
+    def _leave(self) -> None:
         """A consumer has its outcome, or waits no longer. A claim under way goes on; looking and waiting end."""
-        waiting.cancel()
-        if waiting in self._waiting:  # a failing remove() takes longer: its error names the future
-            self._waiting.remove(waiting)
-        if self._task is not None and not self._is_claiming and not self._wanted():
+        if self._task is not None and not self._is_claiming and not self._waiting:
             self._task.cancel()
             self._task = None
 
     def _fail(self, error: EtcdError) -> None:
         """A look, a watch or a claim has failed, for all that wait."""
-        while self._wanted():
-            self._waiting.popleft().set_result(error)
+        while self._waiting.give(error):
+            pass
 
     # The task.
 
@@ -188,7 +179,7 @@ class Taker:
             self._candidates.replace((), is_complete=False)
         task = asyncio.current_task()
         try:
-            while self._wanted():
+            while self._waiting:
                 try:
                     if not self._candidates or self._looks_again:
                         await self._look()
@@ -232,12 +223,12 @@ class Taker:
         watching = self._store.watch(self._keys.key, range_end=self._keys.range_end, timeout=None)
         async with watching as watcher:
             await self._look()
-            while self._wanted() and (self._candidates or self._candidates.is_complete):
+            while self._waiting and (self._candidates or self._candidates.is_complete):
                 if not self._candidates:
                     while not self._candidates:
                         self._learn((await watcher.next_batch()).events)
                     await self._keep_apart(watcher)
-                if self._candidates and self._wanted():
+                if self._candidates and self._waiting:
                     await self._claim(is_watching=True)
 
     async def _keep_apart(self, watcher: Watcher) -> None:
@@ -260,7 +251,7 @@ class Taker:
 
     async def _claim(self, *, is_watching: bool = False) -> None:
         """Take items for the consumers that wait."""
-        picked = self._candidates.pick(min(self._wanted(), MOST_AT_A_TIME), self._spread.window, random.random)
+        picked = self._candidates.pick(min(len(self._waiting), MOST_AT_A_TIME), self._spread.window, random.random)
         for one in picked:
             self._candidates.remove(one.key)
         self._is_claiming, self._is_watching = True, is_watching
@@ -276,12 +267,11 @@ class Taker:
             if not error.retryable:
                 raise
             self._candidates.replace((), is_complete=False)
-            self._failures += 1
-            await asyncio.sleep(BACKOFF.wait(self._failures - 1, random.random))
+            await self._pauses.wait()
             return
         finally:
             self._is_claiming = False
-        self._failures = 0
+        self._pauses.reset()
         self._left.extend(taken)
         self._hand_out()
         if len(taken) < len(picked):

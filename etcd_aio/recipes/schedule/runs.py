@@ -4,7 +4,6 @@
 """
 
 import asyncio
-import random
 import secrets
 from collections.abc import Awaitable, Callable, Iterable
 from contextlib import suppress
@@ -13,11 +12,11 @@ from datetime import datetime, timedelta
 from typing import Final, TypeAlias
 
 from etcd_aio import Compare, EtcdError, Key, KeyValue, TxnResult, op
-from etcd_aio.base import Log
+from etcd_aio.base import SOON, Log, Pauses
 from etcd_aio.calls import StoreCalls
 from etcd_aio.concurrency import Lock
 from etcd_aio.errors import LeaseExistsError, LeaseNotFoundError, LockLostError
-from etcd_aio.lease import BACKOFF, LeaseSource
+from etcd_aio.lease import LeaseSource
 from etcd_aio.recipes.schedule.ticks import CatchUp, Plan, Times, instant_of, plan, text_of, tick_of
 
 _LONGEST_SLEEP: Final = 60.0  # seconds; then the clock is looked at again, which may have been set
@@ -364,7 +363,7 @@ class ClaimingRun(Run):
     async def _close(self, lock: Lock, revision: int) -> None:
         """The tick has ended: say so until that is answered, or the lock is lost."""
         unchanged = Key(self._setting.open_key).mod_revision == revision
-        failures = 0
+        pauses = Pauses(SOON)
         while True:
             try:
                 ending = lock.fenced.txn().when(unchanged).then(op.delete(self._setting.open_key))
@@ -374,7 +373,6 @@ class ClaimingRun(Run):
             except EtcdError as error:
                 if not error.retryable:
                     raise
-                await asyncio.sleep(BACKOFF.wait(failures, random.random))
-                failures += 1
+                await pauses.wait()
             else:
                 return

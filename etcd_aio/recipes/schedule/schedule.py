@@ -9,9 +9,7 @@ With `claim=True` a lock, `<name>/claim`, is held while a tick runs, and `<name>
 Who gets the lock and finds it, runs the tick again: its process has died. The version of the key counts the tries.
 """
 
-import asyncio
 import logging
-import random
 import time
 from collections.abc import Callable
 from datetime import datetime, timedelta
@@ -19,7 +17,7 @@ from typing import Final, NoReturn, get_args
 
 from etcd_aio import EtcdError, KeyLike
 from etcd_aio.arguments import encode_key, finite_seconds, flag, to_bytes, whole_number
-from etcd_aio.base import Backoff, log_for, when_constructed
+from etcd_aio.base import PATIENT, Pauses, log_for, when_constructed
 from etcd_aio.calls import StoreCalls
 from etcd_aio.concurrency import Lock
 from etcd_aio.errors import InvalidRequestError, LeaseNotFoundError, LockLostError, NoSpaceError
@@ -34,7 +32,6 @@ DEFAULT_KEEP: Final = 86400
 
 _LONGEST_GRACE: Final = 1e12  # seconds: more than the calendar has
 
-_BACKOFF: Final = Backoff(initial=0.5, multiplier=2.0, maximum=10.0, jitter=0.2)
 
 _PASSING: Final = (NoSpaceError, LeaseNotFoundError)
 """Errors that pass when an operator makes room, and with the lease of the next record; others would come again."""
@@ -166,12 +163,12 @@ class Schedule:
         if not callable(work):
             raise TypeError(f"work must be an async function, got {type(work).__name__}")
         run = (ClaimingRun if self._claims else Run)(self._setting, work)
-        failures = 0
+        pauses = Pauses(PATIENT)
         try:
             while True:
                 try:
                     await run.step()
-                    failures = 0
+                    pauses.reset()
                     continue
                 except WorkError as raised:
                     failure = raised.error
@@ -186,8 +183,7 @@ class Schedule:
                     failure = None
                 if failure is not None:
                     raise failure
-                await asyncio.sleep(_BACKOFF.wait(failures, random.random))
-                failures += 1
+                await pauses.wait()
         finally:
             run.end()
 

@@ -7,7 +7,6 @@ lease was never lost; and no other worker can have deleted the claim.
 """
 
 import asyncio
-import random
 import time
 from collections.abc import Callable
 from types import TracebackType
@@ -15,9 +14,9 @@ from typing import Final, Self
 
 from etcd_aio import Key, KeyValue, Op, TxnResult, op
 from etcd_aio.arguments import to_bytes
-from etcd_aio.base import UNSET, AsyncBlock, TaskCanceller, Timeout, when_constructed
+from etcd_aio.base import PATIENT, SOON, UNSET, AsyncBlock, Pauses, TaskCanceller, Timeout, when_constructed
 from etcd_aio.calls import is_exact
-from etcd_aio.concurrency import BACKOFF, CANCELLED_SECONDS
+from etcd_aio.concurrency import CANCELLED_SECONDS
 from etcd_aio.errors import (
     ClientUsageError,
     EtcdError,
@@ -27,7 +26,7 @@ from etcd_aio.errors import (
     ResultLostError,
 )
 from etcd_aio.recipes.work_queue.jobs import Kind, checked_delay, id_of
-from etcd_aio.recipes.work_queue.shift import SLOW, Shift
+from etcd_aio.recipes.work_queue.shift import Shift
 from etcd_aio.types import shown_key
 
 _MOST_OPERATIONS: Final = 120
@@ -292,7 +291,7 @@ class Job(AsyncBlock):
         self._context.pool.run(self._release_at_last(delay, has_begun), "release of a job")
 
     async def _release_at_last(self, delay: float, has_begun: bool) -> None:
-        backoff, failures = BACKOFF, 0
+        pauses = Pauses(SOON)
         while not (self._is_ended or self.is_lost):
             try:
                 await self._release(delay=delay, has_begun=has_begun)
@@ -300,13 +299,12 @@ class Job(AsyncBlock):
                 if isinstance(error, ClientUsageError) or self.is_lost:
                     self._on_ended(self._job, self)
                     return
-                if not error.retryable and backoff is BACKOFF:  # such as rights that are missing
-                    backoff, failures = SLOW, 0
+                if not error.retryable and pauses.backoff is SOON:  # such as rights that are missing
+                    pauses = Pauses(PATIENT)
                     text = "%s: job %s cannot be released, which is tried again; until then it stays claimed: %s"
                     self._context.log.warning(text, self._context.what, shown_key(self.key), error)
                     self._on_ended(self._job, self)  # the worker goes on without it, but owes its release
-            await asyncio.sleep(backoff.wait(failures, random.random))
-            failures += 1
+            await pauses.wait()
 
     def _key(self, kind: Kind) -> bytes:
         return self._context.keys.of(kind, self._job)

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from etcd_aio.base import Backoff, Log, log_for, start_timer
+from etcd_aio.base import Log, log_for, start_timer
 from etcd_aio.calls import StoreCalls, Writer
 from etcd_aio.errors import LeaseLostError
 from etcd_aio.lease import Loan
@@ -20,9 +20,6 @@ if TYPE_CHECKING:
     import asyncio
 
 logger: Final = logging.getLogger("etcd_aio.queues")
-
-SLOW: Final = Backoff(initial=0.5, multiplier=2.0, maximum=10.0, jitter=0.2)
-"""Between two attempts at what is refused until an operator corrects something."""
 
 
 if TYPE_CHECKING:

@@ -18,8 +18,19 @@ from types import TracebackType
 from typing import ClassVar, Final, Self
 
 from etcd_aio import Key, KeyValue, PutResult, TxnResult, Watcher, op
-from etcd_aio.base import NotAwaitable, check_loop, start_background_task, start_timer, wake, when_constructed
-from etcd_aio.concurrency import BACKOFF
+from etcd_aio.base import (
+    NEVER,
+    PATIENT,
+    SOON,
+    HandOver,
+    NotAwaitable,
+    Pauses,
+    check_loop,
+    start_background_task,
+    start_timer,
+    wake,
+    when_constructed,
+)
 from etcd_aio.errors import (
     ClientUsageError,
     CompactedError,
@@ -33,7 +44,7 @@ from etcd_aio.recipes.queue.candidates import Spread
 from etcd_aio.recipes.work_queue.job import Job
 from etcd_aio.recipes.work_queue.jobs import Board, Claim, FreeJob, Kind
 from etcd_aio.recipes.work_queue.running_jobs import RunningJobs
-from etcd_aio.recipes.work_queue.shift import SLOW, Shift, WorkerContext
+from etcd_aio.recipes.work_queue.shift import Shift, WorkerContext
 from etcd_aio.types import shown_key
 
 _MOST_AT_A_TIME: Final = 16  # claims of one txn: with the largest payloads, the answer is 24 MiB
@@ -69,7 +80,7 @@ class Worker(NotAwaitable, AsyncIterator[Job]):
         self._spread = Spread()
         self._shift: Shift | None = None
         self._jobs = RunningJobs(self._job_dropped)  # of the shift
-        self._waiting: deque[asyncio.Future[Job | EtcdError | None]] = deque()
+        self._waiting: HandOver[Job | EtcdError | None] = HandOver(self._take_back)
         self._kept: deque[Job] = deque()  # claimed for consumers that were cancelled
         self._changed: asyncio.Future[None] | None = None
         self._tasks: tuple[asyncio.Task[None], asyncio.Task[None]] | tuple[()] = ()
@@ -101,8 +112,8 @@ class Worker(NotAwaitable, AsyncIterator[Job]):
         self._is_left = True
         for task in self._tasks:
             task.cancel()
-        while self._waiting:
-            _resolve(self._waiting.popleft(), None)
+        while self._waiting.give(None):
+            pass
         shift, self._shift = self._shift, None
         if shift is not None and not shift.is_over:
             shift.end("the block of the worker has ended")
@@ -177,26 +188,17 @@ class Worker(NotAwaitable, AsyncIterator[Job]):
             raise self._end.with_traceback(None)
         if self._tasks:
             check_loop(self._tasks[0])
-        waiting: asyncio.Future[Job | EtcdError | None] = asyncio.get_running_loop().create_future()
-        self._waiting.append(waiting)
         self._wake()
-        try:
-            outcome = await waiting
-        except asyncio.CancelledError:
-            if waiting.done() and not waiting.cancelled():
-                job = waiting.result()
-                if isinstance(job, Job):
-                    self._keep(job)
-            raise
-        finally:
-            waiting.cancel()
-            if waiting in self._waiting:  # a failing remove() takes longer: its error names the future
-                self._waiting.remove(waiting)
+        outcome = await self._waiting.wait(NEVER, None)
         if outcome is None:
             raise StopAsyncIteration
         if isinstance(outcome, EtcdError):
             raise outcome.with_traceback(None)
         return outcome
+
+    def _take_back(self, outcome: Job | EtcdError | None) -> None:
+        if isinstance(outcome, Job):
+            self._keep(outcome)
 
     def _keep(self, job: Job) -> None:
         """The consumer of a job was cancelled: it is for the next one, or free again if none comes soon."""
@@ -211,18 +213,13 @@ class Worker(NotAwaitable, AsyncIterator[Job]):
 
     def _wanted(self) -> int:
         """How many jobs are asked for, and may be claimed."""
-        waiting = sum(not one.done() for one in self._waiting) - len(self._kept)
-        return min(waiting, self._concurrency - len(self._jobs), _MOST_AT_A_TIME)
+        return min(len(self._waiting) - len(self._kept), self._concurrency - len(self._jobs), _MOST_AT_A_TIME)
 
     def _hand_out(self) -> None:
-        while self._kept:
-            while self._waiting and self._waiting[0].done():
-                self._waiting.popleft()
-            if not self._waiting:
-                return
+        while self._kept and self._waiting:
             job = self._kept.popleft()
             if not job.is_lost:
-                self._waiting.popleft().set_result(job)
+                self._waiting.give(job)
 
     # Following the jobs.
 
@@ -236,13 +233,13 @@ class Worker(NotAwaitable, AsyncIterator[Job]):
             self._tasks = (again, serving)
 
     async def _follow(self) -> None:
-        failures = 0
+        pauses = Pauses(SOON)
         while True:
             try:
                 # From now, and then a look: no change falls in between, and no old revision is named.
                 async with self._store.watch(prefix=self._keys.prefix, timeout=None) as watcher:
                     await self._load()
-                    failures = 0
+                    pauses.reset()
                     await self._learn(watcher)
             except (CompactedError, StoreRolledBackError):
                 self._is_loaded = False
@@ -253,8 +250,7 @@ class Worker(NotAwaitable, AsyncIterator[Job]):
                 self._is_loaded = False
                 if not error.retryable:
                     self._fail(error)
-                await asyncio.sleep(BACKOFF.wait(failures, random.random))
-                failures += 1
+                await pauses.wait()
 
     async def _learn(self, watcher: Watcher) -> None:
         while True:
@@ -338,7 +334,7 @@ class Worker(NotAwaitable, AsyncIterator[Job]):
         key = self._keys.of(Kind.CLAIM, job)
         is_same = [Key(key).create_revision == claim.revision, Key(key).lease == claim.lease]
         free = op.txn(when=is_same, then=[op.delete(key)])
-        backoff, failures = BACKOFF, 0
+        pauses = Pauses(SOON)
         try:
             while shift is self._shift and self._board.claims.get(job) == claim:
                 try:
@@ -346,16 +342,15 @@ class Worker(NotAwaitable, AsyncIterator[Job]):
                 except EtcdError as error:
                     if isinstance(error, ClientUsageError):
                         return
-                    if not error.retryable and backoff is BACKOFF:
-                        backoff, failures = SLOW, 0
+                    if not error.retryable and pauses.backoff is SOON:
+                        pauses = Pauses(PATIENT)
                         self._log.warning(
                             "%s: the claim of job %s cannot be deleted, which is tried again: %s",
                             self._what,
                             shown_key(job),
                             error,
                         )
-                    await asyncio.sleep(backoff.wait(failures, random.random))
-                    failures += 1
+                    await pauses.wait()
                 else:
                     if result.succeeded and not claim.lease:
                         self._log.warning("%s: the claim of job %s had no lease: deleted", self._what, shown_key(job))
@@ -367,14 +362,14 @@ class Worker(NotAwaitable, AsyncIterator[Job]):
         """Tell an error to the consumers; if the client is closed, to those that are still to come too."""
         if isinstance(error, ClientUsageError):
             self._end = error
-        for waiting in self._waiting:
-            _resolve(waiting, error)
+        while self._waiting.give(error):
+            pass
 
     # Claiming.
 
     async def _serve(self) -> None:
         loop = asyncio.get_running_loop()
-        failures = 0
+        pauses = Pauses(SOON)
         was_idle = True
         while self._end is None:
             self._changed = loop.create_future()
@@ -382,10 +377,9 @@ class Worker(NotAwaitable, AsyncIterator[Job]):
             if self._shift is None or self._shift.is_over:
                 try:
                     self._shift = await self._begin()
-                    failures = 0
+                    pauses.reset()
                 except EtcdError as error:
-                    await self._after(error, failures)
-                    failures += 1
+                    await self._after(error, pauses)
                 continue
             found = self._find()
             if not found:
@@ -399,11 +393,10 @@ class Worker(NotAwaitable, AsyncIterator[Job]):
             if found and self._shift is not None:
                 try:
                     await self._claim(self._shift, found)
-                    failures = 0
+                    pauses.reset()
                     self._is_full = False
                 except EtcdError as error:
-                    await self._after(error, failures)
-                    failures += 1
+                    await self._after(error, pauses)
 
     def _find(self) -> list[FreeJob]:
         if not self._is_loaded or self._wanted() <= 0:
@@ -415,7 +408,7 @@ class Worker(NotAwaitable, AsyncIterator[Job]):
         assert self._changed is not None  # noqa: S101 - of the task that serves
         await asyncio.wait([self._changed], timeout=None if due is None else max(0.001, due - time.time()))
 
-    async def _after(self, error: EtcdError, failures: int) -> None:
+    async def _after(self, error: EtcdError, pauses: Pauses) -> None:
         """A claim was refused: tell it to the consumers, unless it may succeed later."""
         if isinstance(error, NoSpaceError):
             if not self._is_full:
@@ -426,7 +419,7 @@ class Worker(NotAwaitable, AsyncIterator[Job]):
                 self._shift.end("its lease is gone", error)
         elif not error.retryable:
             self._fail(error)
-        await asyncio.sleep(BACKOFF.wait(failures, random.random))
+        await pauses.wait()
 
     async def _claim(self, shift: Shift, found: Sequence[FreeJob]) -> None:
         parts = [self._part(shift, one) for one in found]
@@ -510,8 +503,3 @@ class Worker(NotAwaitable, AsyncIterator[Job]):
         except EtcdError as error:
             self._log.warning("%s: job %s could not be given up: %s", self._what, shown_key(job.key), error)
             job._release_later(delay=0.0 if error.retryable else _GIVE_UP_SECONDS)
-
-
-def _resolve(waiting: "asyncio.Future[Job | EtcdError | None]", outcome: Job | EtcdError | None) -> None:
-    if not waiting.done():
-        waiting.set_result(outcome)

@@ -35,9 +35,10 @@ async def test_a_value_of_a_cancelled_task_comes_back() -> None:
     hand_over: HandOver[int] = HandOver(back.append)
     first, second = (asyncio.ensure_future(hand_over.wait(NEVER, 0)) for _ in range(2))
     await turns()
-    assert hand_over.give(1)
+    assert (len(hand_over), hand_over.give(1), len(hand_over)) == (2, True, 1)
     first.cancel()
     second.cancel()
+    assert len(hand_over) == 0, "they wait no longer, although they have not run since"
     await asyncio.gather(first, second, return_exceptions=True)
     assert back == [1], "the other one had none"
     assert not hand_over.give(2)

@@ -23,3 +23,11 @@ async def test_waiting_takes_as_long() -> None:
     await pauses.wait()
     await pauses.wait()
     assert loop.time() - began == pytest.approx(1.5 + 3.0)
+
+
+def test_the_failures_go_on_when_the_backoff_changes(monkeypatch: pytest.MonkeyPatch) -> None:
+    pauses = Pauses(Backoff(1.0, 2.0, 5.0, 0.5))
+    monkeypatch.setattr("random.random", lambda: 0.5)  # is looked up at each pause
+    assert [pauses.next(), pauses.next()] == [1.0, 2.0]
+    pauses.backoff = Backoff(0.1, 2.0, 5.0, 0.0)
+    assert pauses.next() == pytest.approx(0.4)

@@ -1,11 +1,11 @@
 """concurrency/session.py: in another store, deleted keys come back and the application's stay."""
 
 import asyncio
-from collections import deque
 
 import pytest
 
 from etcd_aio import Client
+from etcd_aio.base import HandOver
 from etcd_aio.concurrency import session as module
 from etcd_aio.fake import FakeEtcd
 
@@ -28,7 +28,7 @@ async def test_keys_that_are_back_are_deleted_and_others_of_the_lease_stay(is_in
         for key in (f"a/{session.id:x}", f"b/{session.id:x}", f"own/{session.id:x}"):
             await client.put(key, "", lease=session.lease)
         if is_in_use:
-            session._queues[b"a/"] = deque()  # as if it were being acquired
+            session._queues[b"a/"] = HandOver(lambda _: None)  # as if it were being acquired
         await restart(fake)
         await asyncio.sleep(5)
         own = f"own/{session.id:x}".encode()
