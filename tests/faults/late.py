@@ -10,14 +10,15 @@ import random
 from contextlib import suppress
 from typing import Any, Final
 
-from etcd_aio import Client, EtcdError
+from etcd_aio import EtcdError
 from etcd_aio.errors import ConnectionLostError
+from tests.support.backends import ClientWithADetour
 
 _LATEST: Final = 3.0  # seconds
 _COPIES: Final = 2
 
 
-class LateClient(Client):
+class LateClient(ClientWithADetour):
     """A client, with trouble for a part of its mutations.
 
     Args:
@@ -33,21 +34,21 @@ class LateClient(Client):
         self._random = random.Random(seed)
         self._late: set[asyncio.Task[None]] = set()
 
-    async def do(self, operation: Any, **options: Any) -> Any:
+    async def detour(self, operation: Any, **options: Any) -> Any:
         """Send one operation, and perhaps copies of it later."""
         if operation.is_read_only or self._random.random() >= self._chance:
-            return await super().do(operation, **options)
+            return await self.send(operation, **options)
         is_now = self._random.random() < 0.5
         if options.get("retry") == "always":
             for _ in range(_COPIES):
                 self._send_later(operation)
             try:
-                return await super().do(operation, **options)
+                return await self.send(operation, **options)
             except EtcdError as failure:
                 failure.maybe_applied = True  # by one of the copies
                 raise
         if is_now:
-            await super().do(operation, **options)
+            await self.send(operation, **options)
         else:
             self._send_later(operation)
         error = ConnectionLostError("the connection broke, in this test")
@@ -62,4 +63,4 @@ class LateClient(Client):
     async def _send(self, operation: Any, wait: float) -> None:
         await asyncio.sleep(wait)
         with suppress(EtcdError):
-            await super().do(operation, retry="never")
+            await self.send(operation, retry="never")

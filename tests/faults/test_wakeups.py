@@ -5,17 +5,17 @@ from typing import Any
 
 import pytest
 
-from etcd_aio import Client
 from etcd_aio.concurrency.line import Line
 from etcd_aio.testing import EtcdServer
 from tests.faults import sabotage
+from tests.support.backends import ClientWithADetour
 
 pytestmark = [pytest.mark.anyio, pytest.mark.cluster]
 
 WAITERS = 30
 
 
-class CountingClient(Client):
+class CountingClient(ClientWithADetour):
     """Counts its reads, and those of a waiter that has its watch."""
 
     reads = 0
@@ -26,10 +26,10 @@ class CountingClient(Client):
         self.waits += 1
         return await super().get(key, **options)
 
-    async def do(self, operation: Any, **options: Any) -> Any:
+    async def detour(self, operation: Any, **options: Any) -> Any:
         """Send one operation."""
         self.reads += operation.is_read_only
-        return await super().do(operation, **options)
+        return await self.send(operation, **options)
 
 
 async def reads_per_release() -> float:

@@ -18,7 +18,6 @@ from etcd_aio import (
     TxnResult,
     op,
 )
-from etcd_aio.base.call_options import UNSET, RetryMode, Timeout
 from etcd_aio.errors import (
     ClientUsageError,
     ConnectionLostError,
@@ -33,6 +32,7 @@ from etcd_aio.once import DEFAULT_PREFIX, ExactlyOnce, Outcome
 from etcd_aio.testing import EtcdCluster, EtcdServer, FaultProxy
 from tests.faults.increments import increments
 from tests.support.auth import QUICK_LOGINS, WEB, enable_auth
+from tests.support.backends import ClientWithADetour
 from tests.support.full_store import skip_if_full_store_keeps_all
 
 pytestmark = [pytest.mark.anyio, pytest.mark.cluster, pytest.mark.usefixtures("each_store")]
@@ -44,17 +44,15 @@ Send: TypeAlias = Callable[[], Awaitable[Any]]
 Hook: TypeAlias = Callable[[Operation[Any], Send], Awaitable[Any]]
 
 
-class Hooked(Client):
+class Hooked(ClientWithADetour):
     """A client with a function around each of its operations."""
 
     hook: Hook | None = None
 
-    async def do(self, operation: Operation[R], *, timeout: Timeout = UNSET, retry: RetryMode | None = None) -> R:
-        sent = super().do
+    async def detour(self, operation: Any, **options: Any) -> Any:
         if self.hook is None:
-            return await sent(operation, timeout=timeout, retry=retry)
-        result: R = await self.hook(operation, lambda: sent(operation, timeout=timeout, retry=retry))
-        return result
+            return await self.send(operation, **options)
+        return await self.hook(operation, lambda: self.send(operation, **options))
 
 
 def lost() -> ConnectionLostError:

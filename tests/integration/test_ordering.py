@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from etcd_aio import Client, KeyValue, op
-from etcd_aio.base.call_options import UNSET, RetryMode, Timeout
 from etcd_aio.testing import EtcdCluster, EtcdServer
+from tests.support.backends import ClientWithADetour
 from tests.support.until import PATIENCE
 
 if TYPE_CHECKING:
@@ -21,17 +21,17 @@ LAG = 0.05  # seconds
 READERS = 16
 
 
-class CountingClient(Client):
+class CountingClient(ClientWithADetour):
     """A client that counts its operations, by kind."""
 
     reads = writes = 0
 
-    async def do(self, operation: Any, *, timeout: Timeout = UNSET, retry: RetryMode | None = None) -> Any:
+    async def detour(self, operation: Any, **options: Any) -> Any:
         if operation.is_read_only:
             self.reads += 1
         else:
             self.writes += 1
-        return await super().do(operation, timeout=timeout, retry=retry)
+        return await self.send(operation, **options)
 
 
 @pytest.fixture

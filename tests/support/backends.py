@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from typing import Any, cast
 
+from etcd_aio import Client
 from etcd_aio.backend import Backend, Shared
 from etcd_aio.base.call_options import UNSET, RetryMode, Timeout
 from etcd_aio.base.key_space import KeySpace
@@ -44,3 +45,36 @@ class StandInBackend:
 def backend_of(do: Do) -> Backend:
     """The same, typed."""
     return cast("Backend", StandInBackend(do))
+
+
+class ClientWithADetour(Client):
+    """A client whose operations take a detour: `detour` gets each, and may send it on by `send`."""
+
+    def __init__(self, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **options)
+        self._beneath = self.backend
+        self.backend = _Around(self._beneath, self.detour)
+
+    async def send(self, operation: Any, **options: Any) -> Any:
+        """Send an operation on."""
+        return await self._beneath.do(operation, **options)
+
+    async def detour(self, operation: Any, **options: Any) -> Any:
+        """Gets each operation, with `timeout` and `retry`."""
+        return await self.send(operation, **options)
+
+
+class _Around:
+    """A backend whose operations go to a function."""
+
+    def __init__(self, beneath: Backend, do: Do) -> None:
+        self.shared, self.key_space, self.leases = beneath.shared, beneath.key_space, beneath.leases
+        self.chunks, self.watch = beneath.chunks, beneath.watch
+        self._beneath = beneath
+        self._do = do
+
+    def __repr__(self) -> str:
+        return repr(self._beneath)
+
+    async def do(self, operation: Any, *, timeout: Timeout = UNSET, retry: RetryMode | None = None) -> Any:
+        return await self._do(operation, timeout=timeout, retry=retry)

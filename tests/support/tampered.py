@@ -12,8 +12,8 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
-from etcd_aio import Client, ConnectionLostError, EtcdError, Operation, op
-from etcd_aio.base.call_options import UNSET, RetryMode, Timeout
+from etcd_aio import ConnectionLostError, EtcdError, Operation, op
+from tests.support.backends import ClientWithADetour
 
 Predicate: TypeAlias = Callable[[Any], bool]
 
@@ -36,7 +36,7 @@ class _Fault:
     caught: "asyncio.Future[Operation[Any]]" = field(default_factory=lambda: asyncio.get_running_loop().create_future())
 
 
-class TamperedClient(Client):
+class TamperedClient(ClientWithADetour):
     """See above."""
 
     def __init__(self, *args: Any, **options: Any) -> None:
@@ -59,18 +59,18 @@ class TamperedClient(Client):
         return fault.caught
 
     async def really_do(self, operation: Operation[Any]) -> Any:
-        return await super().do(operation)
+        return await self.send(operation)
 
-    async def do(self, operation: Operation[Any], *, timeout: Timeout = UNSET, retry: RetryMode | None = None) -> Any:
+    async def detour(self, operation: Operation[Any], **options: Any) -> Any:
         self.sent.append(operation)
         if self.before is not None:
             await self.before(operation)
         fault = next((one for one in self._faults if one.is_it(operation)), None)
         if fault is None:
-            return await super().do(operation, timeout=timeout, retry=retry)
+            return await self.send(operation, **options)
         self._faults.remove(fault)
         if fault.is_sent:
-            await super().do(operation, timeout=timeout, retry=retry)
+            await self.send(operation, **options)
         fault.caught.set_result(operation)
         if fault.error is not None:
             raise fault.error
