@@ -311,6 +311,8 @@ def _first_of(endpoints: list[str]) -> str:
 
 
 def _describe(error: BaseException) -> str:
+    if isinstance(error, ConnectionRefusedError):
+        return "connection refused"  # what people and programs search for
     text = error.message if isinstance(error, EtcdError) else str(error)  # without the rest of its str()
     return f"{type(error).__name__}: {text}" if text else type(error).__name__
 
