@@ -54,7 +54,7 @@ def _of(owner: str, names: str) -> set[str]:
 
 INTERNAL: Final = frozenset(
     _of("etcd_aio.errors", "AttemptFailure LocalReason RetryHint printable sanitize server_error with_history")
-    | _of("etcd_aio.concurrency", "CANCELLED_SECONDS Held Interruption Loan Subject")
+    | _of("etcd_aio.concurrency", "CANCELLED_SECONDS Held Interruption Subject")
     | _of("etcd_aio.Leases", "used_pool")
     | _of("etcd_aio.concurrency", "check_timeout checked_margin")
     | _of("etcd_aio.concurrency.Session", "borrow try_borrow adopt run end delete close is_lent over")

@@ -26,7 +26,6 @@ from etcd_aio.concurrency.rwlock import WriteLock as WriteLock
 from etcd_aio.concurrency.semaphore import Semaphore as Semaphore
 from etcd_aio.concurrency.session import Session as Session
 from etcd_aio.exports import public_names
-from etcd_aio.lease import Loan as Loan
 
 if not TYPE_CHECKING:  # type checkers take the imports above
     __all__ = public_names(globals())

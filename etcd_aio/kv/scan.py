@@ -52,7 +52,10 @@ class ReadPage(Protocol):
 class Timing(Protocol):
     """Has the clock and the default timeout of a client."""
 
-    clock: "Callable[[], float]"
+    @property
+    def clock(self) -> "Callable[[], float]":
+        """Returns the time of the event loop."""
+        ...
 
     def deadline(self, timeout: Timeout) -> float:
         """The instant at which a timeout ends that begins now."""

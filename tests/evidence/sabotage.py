@@ -154,7 +154,7 @@ def exactly_once_without_guard() -> None:
 
 def ordered_read_goes_back() -> None:
     def current(self: Any, header: Any, mark: int) -> bool:
-        self._see(header.revision)
+        self.see(header.revision)
         return True
 
     swap(OrderedView, "_is_current", current)

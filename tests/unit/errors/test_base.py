@@ -179,10 +179,7 @@ def test_no_available_endpoints_is_short_for_many_endpoints() -> None:
     others: dict[str, BaseException] = {f"https://m{n}:2379": ConnectError("x" * (n + 1)) for n in range(10)}
     error = NoAvailableEndpointsError(errors=refused | others)
     text = str(error)
-    assert (
-        "http://10.0.0.0:2379 and 39 more: connection refused"
-        in text
-    )
+    assert "http://10.0.0.0:2379 and 39 more: connection refused" in text
     assert "https://m0:2379: ConnectError: x; " in text
     assert text.endswith("; and 6 more")
     assert len(text) < 500

@@ -30,7 +30,8 @@ class Forwarding:
         self._client = client
 
     async def put(self, *args: Any, **options: Any) -> PutResult:
-        result: PutResult = await self._client.put(*args, **options)
+        put: Any = self._client.put
+        result: PutResult = await put(*args, **options)
         return result
 
     async def delete(self, *args: Any, **options: Any) -> DeleteResult:
