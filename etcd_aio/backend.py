@@ -41,11 +41,11 @@ class Shared:
         versions: asks each endpoint for its release.
 
     Attributes:
-        name, clock, versions: see above.
+        name, versions: see above.
         blocks: those that end when the client is closed.
     """
 
-    __slots__ = ("_seconds", "blocks", "clock", "name", "versions")
+    __slots__ = ("_clock", "_seconds", "blocks", "name", "versions")
 
     def __init__(
         self,
@@ -56,9 +56,17 @@ class Shared:
     ) -> None:
         self.name = name
         self._seconds = deadline_after(timeout, 0.0)
-        self.clock = clock
+        self._clock = clock
         self.versions = versions
         self.blocks: WeakSet[Block] = WeakSet()
+
+    def clock(self) -> float:
+        """The time of the event loop.
+
+        Raises:
+            ClientUsageError: the client is closed, or belongs to another loop or process.
+        """
+        return self._clock()
 
     @property
     def timeout(self) -> float | None:
@@ -82,7 +90,7 @@ class Shared:
         Raises:
             InvalidRequestError, TypeError: it is no timeout.
         """
-        now = self.clock()
+        now = self._clock()
         return now + self._seconds if timeout is UNSET else deadline_after(timeout, now)
 
 

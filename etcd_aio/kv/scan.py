@@ -29,8 +29,6 @@ from etcd_aio.kv.operations import RangeOp
 from etcd_aio.types import Header, KeyRange, KeyValue, RangeResult, SortBy, SortOrder
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from etcd_aio.error_handler import Invoker
 
 DEFAULT_PAGE_SIZE: Final = 1000
@@ -52,9 +50,8 @@ class ReadPage(Protocol):
 class Timing(Protocol):
     """Has the clock and the default timeout of a client."""
 
-    @property
-    def clock(self) -> "Callable[[], float]":
-        """Returns the time of the event loop."""
+    def clock(self) -> float:
+        """The time of the event loop."""
         ...
 
     def deadline(self, timeout: Timeout) -> float:
