@@ -6,13 +6,13 @@ which shows the slot as the first one has left it: then the txn was applied at t
 
 from typing import Any, Final
 
-from etcd_aio import EtcdError, KeyValue, OutcomeUnknownError, op
+from etcd_aio import EtcdError, KeyValue, OutcomeUnknownError, Store, op
 from etcd_aio.base.call_options import RetryMode, Timeout
 from etcd_aio.errors import ResultLostError
 from etcd_aio.once import ExactlyOnce
 from tests.evidence import model
 from tests.evidence.operations import answer_of, request_of
-from tests.evidence.recorded import Recorded
+from tests.evidence.recorded import Recording
 from tests.evidence.recorder import Mark, Recorder
 
 PREFIX: Final = "key/once/"
@@ -20,14 +20,14 @@ _TTL: Final = 3600  # longer than a report: the model would not see the end of t
 _SETTLE_SECONDS: Final = 60.0
 
 
-class Beneath(Recorded):
-    """The store of exactly-once writes: it records the txns on their slots. The model has slots without their lease."""
+class Beneath(Recording):
+    """The backend of exactly-once writes: it records the txns on slots. The model has slots without their lease."""
 
     async def record(self, operation: Any, timeout: Timeout, retry: RetryMode | None) -> Any:
         """Send a txn, and record what its answer says of all its copies."""
         call = self.recorder.begin(request_of(_without_lease(operation), self.prefix))
         try:
-            result = await self._store.do(operation, timeout=timeout, retry=retry)
+            result = await self.beneath.do(operation, timeout=timeout, retry=retry)
         except EtcdError as error:
             self.recorder.failed(call, error)
             raise
@@ -62,7 +62,7 @@ class Once:
 
     def __init__(self, client: Any, recorder: Recorder) -> None:
         self._recorder = recorder
-        self._writes = ExactlyOnce(Beneath(client, recorder), slots=2, ttl=_TTL, prefix=PREFIX)
+        self._writes = ExactlyOnce(Store(Beneath(client, recorder, "")), slots=2, ttl=_TTL, prefix=PREFIX)
         self.open: list[tuple[OutcomeUnknownError, Mark]] = []
 
     async def start(self) -> None:

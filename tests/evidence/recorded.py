@@ -22,10 +22,10 @@ class Recording:
     """
 
     def __init__(self, store: Store, recorder: Recorder, prefix: str) -> None:
-        self._store = store
-        self._backend = backend = store.backend
-        self._recorder = recorder
-        self._prefix = prefix
+        self.store = store
+        self.beneath = backend = store.backend
+        self.recorder = recorder
+        self.prefix = prefix
         self.shared, self.key_space, self.leases = backend.shared, backend.key_space, backend.leases
         self.chunks, self.watch = backend.chunks, backend.watch  # they are not recorded
 
@@ -34,20 +34,24 @@ class Recording:
         sent: Any = operation
         if isinstance(operation, op.GetOp):  # whose result has no revision
             sent = op.range(operation.key, revision=operation.revision, serializable=operation.serializable)
+        if isinstance(sent, op.RangeOp) and sent.keys_only and not sent.keys.range_end:
+            # By exactly-once writes, of what a lost answer had; the model always has the value of a single key.
+            return await self.beneath.do(operation, timeout=timeout, retry=retry)
         if isinstance(sent, op.RangeOp) and sent.serializable:
             result: Any = await self._snapshot(sent, timeout, retry)
         else:
-            result = await self._record(sent, timeout, retry)
+            result = await self.record(sent, timeout, retry)
         if isinstance(operation, op.GetOp):
             result = result.kvs[0] if result.kvs else None
         return result  # type: ignore[no-any-return] # the result of this operation
 
-    async def _record(self, operation: Any, timeout: Timeout, retry: RetryMode | None) -> Any:
+    async def record(self, operation: Any, timeout: Timeout, retry: RetryMode | None) -> Any:
+        """Send an operation on, and record it."""
         name = mark_of(operation)
-        found = await self._recorder.call(
-            request_of(operation, self._prefix),
-            self._backend.do(operation, timeout=timeout, retry=retry),
-            lambda result: answer_of(operation, result, self._prefix),
+        found = await self.recorder.call(
+            request_of(operation, self.prefix),
+            self.beneath.do(operation, timeout=timeout, retry=retry),
+            lambda result: answer_of(operation, result, self.prefix),
             None if name is None else Mark(name),
         )
         if isinstance(found, EtcdError):
@@ -55,12 +59,12 @@ class Recording:
         return found
 
     async def _snapshot(self, read: op.RangeOp, timeout: Timeout, retry: RetryMode | None) -> Any:
-        floor = self._store.revision if isinstance(self._store, Ordered) else 0
-        result: Any = await self._backend.do(read, timeout=timeout, retry=retry)
-        keys = request_of(read, self._prefix)["Range"]
-        kind = "ordered read" if isinstance(self._store, Ordered) else "serializable read"
-        shown = found_by(read, result, self._prefix)
-        self._recorder.snapshot(kind, _without_revision(keys), shown, result.header.revision, floor)
+        floor = self.store.revision if isinstance(self.store, Ordered) else 0
+        result: Any = await self.beneath.do(read, timeout=timeout, retry=retry)
+        keys = request_of(read, self.prefix)["Range"]
+        kind = "ordered read" if isinstance(self.store, Ordered) else "serializable read"
+        shown = found_by(read, result, self.prefix)
+        self.recorder.snapshot(kind, _without_revision(keys), shown, result.header.revision, floor)
         return result
 
 
