@@ -36,7 +36,8 @@ class Recording:
             sent = op.range(operation.key, revision=operation.revision, serializable=operation.serializable)
         if isinstance(sent, op.RangeOp) and sent.keys_only and not sent.keys.range_end:
             # By exactly-once writes, of what a lost answer had; the model always has the value of a single key.
-            return await self.beneath.do(operation, timeout=timeout, retry=retry)
+            unseen: Any = await self.beneath.do(sent, timeout=timeout, retry=retry)
+            return unseen  # type: ignore[no-any-return] # the result of this operation
         if isinstance(sent, op.RangeOp) and sent.serializable:
             result: Any = await self._snapshot(sent, timeout, retry)
         else:
