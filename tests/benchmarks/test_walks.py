@@ -25,7 +25,7 @@ def test_the_script_lists_both_walks_from_end_to_end() -> None:
     lines = subprocess.run(command, check=True, cwd=ROOT, capture_output=True, text=True).stdout.splitlines()
     put, event = lines.index("put:"), lines.index("event:")
     assert lines[put + 1].split() == ["calls/keys", "KeyCalls.put"]
-    assert lines[event + 1].split() == ["transport/native", "NativeConnection.data_received"]
+    assert lines[event + 1].split() == ["transport/native/connection", "NativeConnection.data_received"]
     assert any("Invoker.unary" in line for line in lines[put:event])
     assert any("Watcher" in line for line in lines[event:])
     assert lines[-1].startswith("total ")

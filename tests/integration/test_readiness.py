@@ -65,12 +65,12 @@ async def test_a_ping_without_a_server_fails() -> None:
 async def test_with_fail_fast_a_call_without_a_server_fails_at_once() -> None:
     async with Client([unused_endpoint(), unused_endpoint()], fail_fast=True, timeout=math.inf) as client:
         async with asyncio.timeout(30):
-            with pytest.raises(NoAvailableEndpointsError, match="Refused") as caught:
+            with pytest.raises(NoAvailableEndpointsError, match="refused") as caught:
                 await client.get("k")
             assert set(caught.value.errors) == set(client.endpoints)
-            with pytest.raises(NoAvailableEndpointsError, match="Refused"):
+            with pytest.raises(NoAvailableEndpointsError, match="refused"):
                 await client.ping()
-            with pytest.raises(NoAvailableEndpointsError, match="Refused"):
+            with pytest.raises(NoAvailableEndpointsError, match="refused"):
                 await client.maintenance.status(client.endpoints[0])
             with pytest.raises(NoAvailableEndpointsError):
                 await client.wait_ready(timeout=0.2)
@@ -79,7 +79,7 @@ async def test_with_fail_fast_a_call_without_a_server_fails_at_once() -> None:
 async def test_with_fail_fast_a_login_without_a_server_fails_at_once() -> None:
     client = Client(unused_endpoint(), fail_fast=True, timeout=None, auth=WEB, allow_insecure_auth=True)
     async with client, asyncio.timeout(30):
-        with pytest.raises(NoAvailableEndpointsError, match="Refused"):
+        with pytest.raises(NoAvailableEndpointsError, match="refused"):
             await client.get("k")
 
 
