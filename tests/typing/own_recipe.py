@@ -3,9 +3,9 @@ import time
 
 from etcd_aio import UNSET, Client, Key, KeyLike, Timeout, op
 from etcd_aio.arguments import encode_key, finite_seconds, whole_number
-from etcd_aio.base import SOON, Pauses
+from etcd_aio.base import SOON, Pauses, time_left
 from etcd_aio.calls import StoreCalls
-from etcd_aio.errors import EtcdTimeoutError
+from etcd_aio.errors import EtcdTimeoutError, InvalidRequestError
 
 
 class RateLimiter:
@@ -27,6 +27,8 @@ class RateLimiter:
         self._key = encode_key(name, "name")
         self._limit = whole_number(limit, "limit", minimum=1)
         self._seconds = finite_seconds(seconds, "seconds")
+        if not self._seconds:
+            raise InvalidRequestError("seconds must be more than 0")
 
     async def enter(self, *, timeout: Timeout = UNSET) -> int:
         """Wait for a place. Returns how many are left in its window.
@@ -38,7 +40,7 @@ class RateLimiter:
         shared, pauses = self._store.backend.shared, Pauses(SOON)
         deadline = shared.deadline(timeout)
         while True:
-            left = await self._try_to_enter(deadline - shared.clock())
+            left = await self._try_to_enter(deadline)
             if left is not None:
                 return left
             pause = pauses.next()
@@ -46,9 +48,11 @@ class RateLimiter:
                 raise EtcdTimeoutError(f"{self._key!r} had no place in time")
             await asyncio.sleep(pause)
 
-    async def _try_to_enter(self, seconds: float) -> int | None:
+    async def _try_to_enter(self, deadline: float) -> int | None:
+        clock = self._store.backend.shared.clock
         window = int(time.time() // self._seconds)
-        kv = await self._store.get(self._key, timeout=max(0.0, seconds))
+        left = time_left(deadline, clock())
+        kv = await self._store.get(self._key, timeout=left)
         before, entered = map(int, kv.value.split()) if kv else (window, 0)
         if before > window:  # by another machine, whose clock is ahead
             window = before
@@ -60,5 +64,6 @@ class RateLimiter:
             kv.mod_revision if kv else 0
         )
         put = op.put(self._key, f"{window} {entered + 1}")
-        result = await self._store.txn().when(unchanged).then(put).commit()
+        txn = self._store.txn().when(unchanged).then(put)
+        result = await txn.commit(timeout=time_left(deadline, clock()))
         return self._limit - entered - 1 if result else None
