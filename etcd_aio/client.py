@@ -205,7 +205,7 @@ class Client(Store, AsyncBlock):
         self._reject_old_cluster = reject_old_cluster
         self._lifetime = Lifetime(self._start)
         self._unwinding: Unwinding = ()
-        self._closings: list[asyncio.Task[None]] | None = None
+        self._closings: list[asyncio.Task[None]] = []
         transport = TransportOptions(
             connect_timeout=connect_timeout,
             is_patient=not fail_fast,
@@ -467,8 +467,9 @@ class Client(Store, AsyncBlock):
             ClientUsageError: the client belongs to another loop or process.
         """
         try:
-            pool = self.leases.used_pool
-            has_more_to_end = pool or self.backend.shared.blocks or self._keeper.endings
+            has_more_to_end = (
+                self.leases.used_pool or self.backend.shared.blocks or self._keeper.endings or self._closings
+            )
             if has_more_to_end and self._lifetime.is_used and not self._lifetime.is_closed:
                 self._lifetime.enter()
                 await self._end_blocks()
@@ -483,24 +484,28 @@ class Client(Store, AsyncBlock):
         """End what stands on this client, while it still works; within half a second."""
         from anyio import CancelScope  # where there is something to end
 
-        loop, pool = asyncio.get_running_loop(), self.leases.used_pool
+        loop = asyncio.get_running_loop()
         ends = loop.time() + _CLOSE_SECONDS
-        if self._closings is None:  # a second close waits for those of the first
-            blocks = tuple(self.backend.shared.blocks)
-            self._closings = [start_background_task(block.aclose(), name="etcd_aio close") for block in blocks]
         try:
             with CancelScope(shield=True):  # a scope of anyio waits for this; a cancellation by asyncio ends the wait
-                if pool is not None:
-                    await pool.aclose()
-                for tasks in (self._closings, self._keeper.endings):  # the former may add to the latter
-                    while waiting := [task for task in tasks if not task.done()]:
-                        left = ends - loop.time()
-                        if left <= 0:
-                            return
-                        await asyncio.wait(waiting, timeout=left)
+                self._end_new_blocks()
+                await self.leases.pool.aclose()  # also if it is new: from now on it lends nothing
+                while True:
+                    self._end_new_blocks()  # those that were entered meanwhile
+                    waiting = [task for task in (*self._closings, *self._keeper.endings) if not task.done()]
+                    left = ends - loop.time()
+                    if not waiting or left <= 0:
+                        return
+                    await asyncio.wait(waiting, timeout=left)
         finally:
             for closing in self._closings:
                 closing.cancel()
+
+    def _end_new_blocks(self) -> None:
+        blocks = self.backend.shared.blocks
+        for block in tuple(blocks):
+            blocks.discard(block)  # a second close waits for the task of the first
+            self._closings.append(start_background_task(block.aclose(), name="etcd_aio close"))
 
     def _start(self) -> None:
         if self._observers.client_started is not None:

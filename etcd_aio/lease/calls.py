@@ -68,7 +68,7 @@ class Leases:
         on_end: OnEnd | None = None,
         on_doubt: OnDoubt | None = None,
     ) -> KeptLease:
-        """A lease that is kept alive outside of a block, for recipes: an object of yours holds it, and is told of it.
+        """A lease that is kept alive without a block, for recipes: callbacks say when it ends.
 
             lease = client.leases.kept(10, on_end=self._on_end)
             await lease.begin()         grants it; from now on it is renewed

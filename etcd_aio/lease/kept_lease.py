@@ -43,7 +43,7 @@ class KeptLease(NotAwaitable):
         ttl: the seconds it lasts after each renewal; before it is granted, the requested ones.
         error: why it was lost; None if it is not.
         on_end: called when it ends; see `Leases.kept`. It may be replaced at any time.
-        on_doubt: called when the store may be another one. It may be replaced until `begin` is called.
+        on_doubt: called when the store may be another one. It may be replaced at any time.
     """
 
     __slots__ = (
@@ -52,6 +52,7 @@ class KeptLease(NotAwaitable):
         "_deadline",
         "_gone",
         "_id",
+        "_is_closed",
         "_is_orphan",
         "_is_overdue",
         "_is_own_id",
@@ -93,6 +94,7 @@ class KeptLease(NotAwaitable):
         self._scheduled: ScheduledLease | None = None
         self._gone = Latch()
         self.error: LeaseLostError | None = None
+        self._is_closed = False
         self._is_orphan = False
         self._is_overdue = False  # a caller has seen that the deadline has passed
 
@@ -113,19 +115,21 @@ class KeptLease(NotAwaitable):
         """Grant the lease, or renew the adopted one, and keep it alive from now on. Returns this object.
 
         Raises:
-            ClientUsageError: it was called before.
+            ClientUsageError: it was called before, or the lease is closed, or was closed while it began.
             LeaseNotFoundError: there is no such lease (only with `adopt=True`).
             EtcdError: the lease could not be granted or renewed.
 
         Cancellation: what was granted is revoked, in the background; an adopted lease is left alone.
         """
-        if self._loop is not None:
+        if self._loop is not None or self._is_closed:
             raise ClientUsageError("a kept lease can only begin once: make another one")
         self._loop = asyncio.get_running_loop()
         await self._obtain(self._loop)
+        if self._is_closed:
+            self._keeper.end(self._revoke_quietly(self._id), f"revoke lease 0x{self._id:x}")
+            raise ClientUsageError("the lease was closed while it began")
         self._scheduled = self._keeper.hold(self._id, self.ttl, self._deadline, self._on_renewed, self._on_lost)
-        if self.on_doubt is not None:
-            self._keeper.doubts.add(self.on_doubt)
+        self._keeper.doubts.add(self._doubt)  # of this lease alone: leases may have the same `on_doubt`
         self._keeper.tell("granted", self._id, self.ttl)
         return self
 
@@ -140,7 +144,12 @@ class KeptLease(NotAwaitable):
 
         Cancellation: the revocation goes on in the background.
         """
-        if self._scheduled is None or self._gone.is_set():
+        self._is_closed = True
+        if self._gone.is_set():
+            return
+        if self._scheduled is None:  # a `begin` that is under way ends with an error, and revokes it
+            self._gone.set()
+            self._tell(None)
             return
         if self.is_lost:
             self._expire()
@@ -215,7 +224,7 @@ class KeptLease(NotAwaitable):
             EtcdError: as every call; the lease then ends by its TTL.
         """
         lease_id = self.id
-        if not self._is_overdue:  # otherwise the call of `_on_lost` is scheduled
+        if self._is_orphan or not self._is_overdue:  # otherwise the call of `_on_lost` is scheduled
             self._end()
         return await self._keeper.revoke(lease_id, timeout)
 
@@ -327,9 +336,12 @@ class KeptLease(NotAwaitable):
         if self._scheduled is not None:
             self._keeper.forget(self._scheduled)
 
-    def _doubt_no_more(self) -> None:
+    def _doubt(self) -> None:
         if self.on_doubt is not None:
-            self._keeper.doubts.remove(self.on_doubt)
+            self.on_doubt()
+
+    def _doubt_no_more(self) -> None:
+        self._keeper.doubts.remove(self._doubt)
 
     async def _revoke_shielded(self, longest: float | None) -> None:
         task = self._keeper.end(self._revoke_quietly(self._id), f"revoke lease 0x{self._id:x}", is_awaited=True)

@@ -95,11 +95,11 @@ class Loan:
 
     def give_back(self) -> None:
         """End the acquisition: its key is deleted, and no request that could create it again is unanswered."""
-        raise NotImplementedError
+        raise NotImplementedError  # pools and sessions have their own
 
     def abandon(self) -> None:
         """End the acquisition, and leave the lease and its keys as they are, for another process."""
-        raise NotImplementedError
+        raise NotImplementedError  # pools and sessions have their own
 
     async def discard(self) -> bool:
         """End the acquisition and have its key deleted, whatever request may still create it.
@@ -109,7 +109,7 @@ class Loan:
         Returns:
             Whether it is done.
         """
-        raise NotImplementedError
+        raise NotImplementedError  # pools and sessions have their own
 
 
 class LeaseSource(Protocol):

@@ -1,6 +1,7 @@
 """lease/kept_lease.py: begins, renewals, and one end. The block around it is tested in `test_lease.py`."""
 
 import asyncio
+from contextlib import suppress
 from typing import Any
 
 import anyio
@@ -30,7 +31,7 @@ async def members() -> FakeLeases:
 
 
 class Holder:
-    """Notes what it is told of a lease, with the calls that were sent by then."""
+    """Notes each callback of a lease, with the calls that were sent by then."""
 
     def __init__(self, members: FakeLeases, **options: Any) -> None:
         self.members = members
@@ -285,3 +286,43 @@ async def test_a_lease_that_must_not_be_renewed_says_why(members: FakeLeases, ho
     assert lease.renewal_error is None
     renewed = await lease.keep_alive_once()
     assert renewed.ttl == 10
+
+
+async def test_two_leases_may_have_the_same_function_for_doubts(members: FakeLeases) -> None:
+    doubts: list[None] = []
+
+    def on_doubt() -> None:
+        doubts.append(None)
+
+    first = await members.group.kept(10, on_doubt=on_doubt).begin()
+    second = await members.group.kept(10, on_doubt=on_doubt).begin()
+    await first.close()
+    members.keeper.doubts.tell()
+    assert len(doubts) == 1, "the end of one does not silence the other"
+    await second.close()
+    members.keeper.doubts.tell()
+    assert len(doubts) == 1
+
+
+async def test_closing_ends_a_lease_that_is_being_granted(members: FakeLeases, holder: Holder) -> None:
+    beginning = asyncio.create_task(holder.lease.begin())
+    await asyncio.sleep(0)
+    await holder.lease.close()
+    with pytest.raises(ClientUsageError, match="closed while"):
+        await beginning
+    await turns()
+    await asyncio.sleep(1)
+    assert not members.leases
+    assert await holder.lease.lost() is None
+    assert [error for error, _ in holder.ends] == [None]
+
+
+async def test_revoking_an_orphan_whose_time_has_passed_ends_it(holder: Holder) -> None:
+    lease = await holder.lease.begin()
+    lease.orphan()
+    block_loop(11)
+    assert lease.is_lost
+    with suppress(LeaseNotFoundError):
+        await lease.revoke()
+    async with asyncio.timeout(1):
+        await lease.lost()

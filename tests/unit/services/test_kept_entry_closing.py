@@ -97,3 +97,36 @@ async def test_a_client_has_no_entries_in_mind_that_were_left(make: Make) -> Non
         await asyncio.sleep(1.0)
         gc.collect()
         assert len(client.backend.shared.blocks) <= 1  # the last one may still be at its end
+
+
+@pytest.mark.parametrize("late", ["lock", "registration", "exactly once"])
+async def test_what_is_entered_while_the_client_closes_is_ended_too(late: str) -> None:
+    async with FakeEtcd(latency=0.1) as fake:
+        client = await fake.client().connect()
+        await client.get("x")
+
+        async def early() -> None:
+            async with client.register("svc", "early:1"):
+                await asyncio.sleep(30)
+
+        async def enter_late() -> None:
+            if late == "lock":
+                async with client.lock("late"):
+                    await asyncio.sleep(30)
+            elif late == "registration":
+                async with client.register("svc", "late:1"):
+                    await asyncio.sleep(30)
+            else:
+                async with client.exactly_once() as once:
+                    await once.put("late", "v")
+                    await asyncio.sleep(30)
+
+        first = asyncio.create_task(early())
+        await asyncio.sleep(1)
+        second = asyncio.create_task(enter_late())
+        await client.aclose()
+        await asyncio.sleep(1)
+        assert set(fake.keys()) <= {b"late"}
+        for task in (first, second):
+            task.cancel()
+        await asyncio.gather(first, second, return_exceptions=True)
