@@ -19,7 +19,7 @@ from etcd_aio.transport.interface import Target
 from etcd_aio.transport.names import Address, Names
 from etcd_aio.transport.time_limit import TimeLimit
 
-P = TypeVar("P", bound=asyncio.Protocol)
+P = TypeVar("P", bound=asyncio.BaseProtocol)
 
 _HAPPY_EYEBALLS_DELAY: Final = 0.25  # RFC 8305, section 5: "Connection Attempt Delay" default
 _TLS_SHUTDOWN_TIMEOUT: Final = 1.0  # asyncio's 30 s would hold a closing client; we abort what is dead anyway

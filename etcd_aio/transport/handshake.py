@@ -86,8 +86,8 @@ class Handshake:
         await self._done
 
 
-class HandshakingProtocol(asyncio.Protocol):
-    """An engine's protocol.
+class HandshakingProtocol(asyncio.BaseProtocol):
+    """An engine's protocol. A subclass is an `asyncio.Protocol` or an `asyncio.BufferedProtocol` too.
 
     Attributes:
         handshake: resolves when the peer's SETTINGS arrive; fails with the reason if the connection ends before.

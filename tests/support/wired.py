@@ -70,7 +70,7 @@ class Wired:
         where = target(2379)
         times = TransportOptions(**options)
         self.connection: Connection
-        self._protocol: asyncio.Protocol
+        self._protocol: NativeConnection | asyncio.Protocol
         if name == "native":
             native = NativeConnection(where, times, self.owner, pace)
             native.is_established = True

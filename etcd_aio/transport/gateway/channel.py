@@ -25,7 +25,7 @@ class User(Protocol):
         """The socket is gone."""
 
 
-class Channel(HandshakingProtocol):
+class Channel(HandshakingProtocol, asyncio.Protocol):
     """A socket, which one call or stream at a time uses.
 
     Args:
