@@ -23,7 +23,7 @@ OF_OTHERS = {
 # The modules that touch the variables of the process; those of a module that is not here would be seen by no test.
 READERS = {
     *("etcd_aio/client.py", "etcd_aio/cli/child.py", "etcd_aio/cli/completion.py", "etcd_aio/cli/session.py"),
-    *("etcd_aio/cli/watch.py", "etcd_aio/cli/watch_command.py", "etcd_aio/codec/speedups.py"),
+    *("etcd_aio/cli/watch.py", "etcd_aio/cli/watch_command.py", "etcd_aio/base/accelerator.py"),
     *("etcd_aio/testing/binaries.py", "etcd_aio/testing/commands.py", "etcd_aio/testing/ports.py"),
     *("etcd_aio/testing/server.py", "pytest_etcd_aio/options.py"),
 }

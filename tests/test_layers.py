@@ -244,7 +244,7 @@ PURE = (
     "watch/state",
     "watch/resuming_stream",
 )
-MAY_READ_VARIABLES = frozenset({"codec/speedups"})  # pure but for one variable, which is read at import
+MAY_READ_VARIABLES = frozenset({"base/accelerator"})  # pure but for one variable, which is read at import
 LONGEST_FILE = 600
 # The pytest plugin stands above everything: what it enters, and the modules that pytest loads in every run.
 PLUGIN = PACKAGE.parent / "pytest_etcd_aio"

@@ -43,7 +43,7 @@ from etcd_aio.codec.accelerated_runs import AcceleratedReader
 from etcd_aio.codec.codegen import GeneratedFunction, Source, local_name
 from etcd_aio.codec.fields import LENGTH, MAX_DEPTH, VARINT, Field
 from etcd_aio.codec.kv_runs import EventsReader, KeyValuesReader
-from etcd_aio.codec.speedups import ACCELERATOR, Accelerator, ReadRun
+from etcd_aio.codec.speedups import ACCELERATOR, Accelerator, ReadReply, ReadRun
 from etcd_aio.codec.targets import RESULT_ENUMS, SIZE, DecodeTarget, Unwrapped
 from etcd_aio.codec.wire import (
     CUT_SHORT,
@@ -132,6 +132,8 @@ class Decoder:
         elif result_class is not Unwrapped:
             names |= {result_class.__name__: result_class, **dict(_ABSENT.values())}
             names[f"Mutable{result_class.__name__}"] = mutable_twin(result_class)
+            if self.native_reply is not None:
+                names["read_reply"] = self.native_reply
             for field in self.target.fields.values():
                 read = self.native_run(field)
                 if read is not None and self.accelerator is not None:
@@ -164,6 +166,13 @@ class Decoder:
             return None
         return self.accelerator.read_events if field.message_class is pb.Event else self.accelerator.read_key_values
 
+    @property
+    def native_reply(self) -> ReadReply | None:
+        """The accelerator's function for whole replies of this kind, if there is one."""
+        if self.accelerator is None or self.in_steps:
+            return None
+        return self.accelerator.reply_reader(self.target.result_class)
+
     def _is_run(self, field: Field) -> bool:
         return self.target.result_class is not None and field.repeated and field.message_class in _RUNS
 
@@ -187,6 +196,8 @@ class _Writing:
         """The complete source."""
         line, block = self._source.line, self._source.block
         with block(f"def {self._decoder.name}(data, at, end, depth{', is_whole' if self._decoder.in_steps else ''}):"):
+            if self._decoder.native_reply is not None:
+                self._reply()
             self._begin()
             tags_of = [(field, self._tags(field)) for field in self._fields]
             short = [(field, tags) for field, tags in tags_of if tags[0] < 0x80]
@@ -236,6 +247,14 @@ class _Writing:
             if self._target.has_size:
                 line("read -= at")
             line(f"pause = at + {STEP}")
+
+    def _reply(self) -> None:
+        """Have the accelerator read the whole reply. One with another layout is read as if there were none."""
+        line, block = self._source.line, self._source.block
+        with block(f"if depth < {MAX_DEPTH}:"):
+            line("made = read_reply(data, at, end)")
+            with block("if made is not None:"):
+                line("return made")
 
     # The variables.
 

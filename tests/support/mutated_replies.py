@@ -12,7 +12,7 @@ from etcd_aio import codec, pb
 from etcd_aio.codec import compiled
 from etcd_aio.codec.speedups import Accelerator
 from etcd_aio.errors import MalformedReplyError
-from etcd_aio.types import DeleteResult, RangeChunk, RangeResult, TxnResult, WatchReply
+from etcd_aio.types import DeleteResult, PutResult, RangeChunk, RangeResult, TxnResult, WatchReply
 from tests.support import reference_codec as reference
 from tests.support import results
 from tests.support.codec_backends import using
@@ -23,6 +23,7 @@ Build: TypeAlias = Callable[[Any], Any]
 
 KINDS: Final[dict[Any, tuple[type[pb.Message], Build]]] = {
     RangeResult: (pb.RangeResponse, results.found),
+    PutResult: (pb.PutResponse, results.put),
     RangeChunk: (pb.RangeStreamResponse, results.chunk),
     DeleteResult: (pb.DeleteRangeResponse, results.delete),
     TxnResult: (pb.TxnResponse, results.txn),
@@ -47,11 +48,13 @@ def messages(random: Random) -> Iterator[tuple[Any, bytes]]:
 
 
 def _reply(kind: Any, random: Random) -> pb.Message:
-    header = pb.ResponseHeader(cluster_id=1 << 63, revision=5)
+    header = pb.ResponseHeader(cluster_id=1 << 63, member_id=random.choice((0, 7)), revision=5, raft_term=1 << 40)
     kvs = [_key_value(random) for _ in range(random.randrange(4))]
-    found = pb.RangeResponse(header=header, kvs=kvs, count=len(kvs))
+    found = pb.RangeResponse(header=header, kvs=kvs, more=random.random() < 0.3, count=len(kvs))
     if kind is RangeResult:
         return found
+    if kind is PutResult:
+        return pb.PutResponse(header=header, prev_kv=kvs[0] if kvs else None)
     if kind is RangeChunk:
         return pb.RangeStreamResponse(range_response=found)
     deleted = pb.DeleteRangeResponse(header=header, deleted=len(kvs), prev_kvs=kvs)

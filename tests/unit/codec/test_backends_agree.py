@@ -57,6 +57,9 @@ def test_a_decoder_that_differs_is_found(monkeypatch: pytest.MonkeyPatch) -> Non
         stop = at + 2 + data[at + 1]
         return stop if data[at + 1] < 128 and stop <= end else at
 
-    found = Accelerator(skips_one, skips_one, move_items)
+    def reads_none(data: bytes, at: int, end: int) -> None:
+        return None
+
+    found = Accelerator(skips_one, skips_one, move_items, reads_none, reads_none)
     with pytest.raises(mutated_replies.Disagreement):
         mutated_replies.compare((None, found), Random(1), 300, reference_every=300)

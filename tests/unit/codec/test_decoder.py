@@ -74,7 +74,7 @@ def test_an_accelerated_decoder_has_another_name_and_calls_the_accelerator() -> 
     def read_key_values(*arguments: Any) -> int:
         raise AssertionError("not called here")
 
-    accelerator = Accelerator(read_key_values, read_key_values, read_key_values)
+    accelerator = Accelerator(*[read_key_values] * 5)
     found = Decoder(target_of(RangeResult), in_steps=True, accelerator=accelerator)
     assert found.name == "decode_RangeResponse_result_in_steps_accelerated"
     one = Decoder(target_of(KeyValue), accelerator=accelerator)
@@ -83,6 +83,8 @@ def test_an_accelerated_decoder_has_another_name_and_calls_the_accelerator() -> 
     whole = Decoder(target_of(RangeResult), accelerator=accelerator)
     assert "at = read_kvs(data, at, end, end, 0, tag, kvs)" in str(whole.source())
     assert whole.namespace()["read_kvs"] is read_key_values
+    assert "made = read_reply(data, at, end)" in str(whole.source())
+    assert "read_reply" not in str(found.source())
     # Messages are made by generated Python.
     message = Decoder(target_of(pb.RangeResponse), accelerator=accelerator)
     assert message.name == "decode_RangeResponse"

@@ -11,12 +11,16 @@ from typing import Any, cast, get_type_hints
 import pytest
 
 from etcd_aio import codec, pb
+from etcd_aio.base.accelerator import UnusableError
 from etcd_aio.codec import speedups
-from etcd_aio.codec.speedups import Accelerator, UnusableError, check, load
-from etcd_aio.types import Event, EventType, KeyValue, RangeResult, WatchReply
+from etcd_aio.codec.speedups import Accelerator, check
+from etcd_aio.types import Event, EventType, Header, KeyValue, PutResult, RangeResult, WatchReply
 from tests.support.codec_backends import accelerator_of
 
+HEADER = pb.ResponseHeader(cluster_id=1 << 63, member_id=2, revision=1 << 40, raft_term=3)
 KV = pb.KeyValue(key=b"key" * 10, value=b"value" * 20, create_revision=1 << 40, mod_revision=1 << 41, version=300)
+RANGE = codec.encode(pb.RangeResponse(header=HEADER, kvs=[KV, KV], more=True, count=3))
+PUT = codec.encode(pb.PutResponse(header=HEADER, prev_kv=KV))
 ATOMS = {bytes, int, EventType}
 
 
@@ -35,42 +39,6 @@ def test_the_backend_says_which_it_is() -> None:
         assert speedups.BACKEND == "accelerated"
     else:
         assert speedups.BACKEND.startswith("pure Python (")
-
-
-@pytest.mark.parametrize("value", ["1", "yes"])
-def test_it_is_turned_off_by_a_variable(value: str) -> None:
-    with pytest.raises(UnusableError, match="ETCD_AIO_PURE_PYTHON is set"):
-        load({"ETCD_AIO_PURE_PYTHON": value})
-
-
-@pytest.mark.parametrize("value", ["", "0"])
-def test_a_variable_that_says_no_leaves_it_on(value: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "etcd_aio.codec._speedups", cast("ModuleType", PythonModule()))
-    assert load({"ETCD_AIO_PURE_PYTHON": value}).read_events is not None
-
-
-def test_a_free_threaded_python_takes_generated_python(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sys, "abiflags", "t", raising=False)
-    with pytest.raises(UnusableError, match="free-threaded"):
-        load({})
-
-
-def test_what_is_not_installed_is_not_used(monkeypatch: pytest.MonkeyPatch) -> None:
-    def missing(name: str) -> ModuleType:
-        raise ModuleNotFoundError(name)
-
-    monkeypatch.setattr(speedups, "import_module", missing)
-    with pytest.raises(UnusableError, match="not installed"):
-        load({})
-
-
-def test_what_cannot_be_loaded_is_not_used_and_says_why(monkeypatch: pytest.MonkeyPatch) -> None:
-    def broken(name: str) -> ModuleType:
-        raise ImportError("undefined symbol")
-
-    monkeypatch.setattr(speedups, "import_module", broken)
-    with pytest.raises(UnusableError, match="undefined symbol"):
-        load({})
 
 
 class PythonModule:
@@ -95,6 +63,13 @@ class PythonModule:
         del items[-most:]
         return len(items)
 
+    def read_range(self, data: bytes, at: int, end: int) -> RangeResult | None:
+        found = codec.decode(RangeResult, data[at:end])
+        return found if self._fault != "reply" else RangeResult(found.header, found.kvs)
+
+    def read_put(self, data: bytes, at: int, end: int) -> PutResult | None:
+        return codec.decode(PutResult, data[at:end]) if self._fault != "no reply" else None
+
     def _read(self, result_class: Any, data: bytes, at: int, end: int, items: list[Any]) -> int:
         while at < end:
             stop = at + 2 + data[at + 1]
@@ -115,10 +90,19 @@ def test_a_sound_module_passes() -> None:
 
 
 @pytest.mark.parametrize(
+    ("fault", "error"),
+    [("classes", TypeError), ("slot", AttributeError)],
+)
+def test_a_module_that_cannot_use_the_classes_is_not_used(fault: str, error: type[Exception]) -> None:
+    with pytest.raises(error):  # which `load` takes for an accelerator that does not fit
+        check(cast("ModuleType", PythonModule(fault)))
+
+
+@pytest.mark.parametrize(
     ("fault", "reason"),
     [
-        ("classes", "key is not a slot"),
-        ("slot", "attribute"),
+        ("reply", "another RangeResult"),
+        ("no reply", "another PutResult"),
         ("swapped", "something else"),
         ("class", "something else"),
         ("position", "does not read"),
@@ -131,7 +115,7 @@ def test_a_module_that_makes_other_objects_is_not_used(fault: str, reason: str) 
 
 
 def test_a_module_of_another_version_is_not_used() -> None:
-    with pytest.raises(UnusableError, match="set_classes"):
+    with pytest.raises(AttributeError, match="set_classes"):
         check(ModuleType("empty"))
 
 
@@ -144,17 +128,26 @@ def test_results_with_other_slots_are_not_filled(monkeypatch: pytest.MonkeyPatch
 # What makes it sound that the cycle collector does not know the objects.
 
 
-def test_key_values_and_events_hold_nothing_that_could_be_in_a_cycle() -> None:
-    allowed: dict[Any, set[Any]] = {KeyValue: ATOMS, Event: ATOMS | {KeyValue, KeyValue | None}}
+def test_results_hold_nothing_that_could_be_in_a_cycle() -> None:
+    allowed: dict[Any, set[Any]] = {
+        KeyValue: ATOMS,
+        Event: ATOMS | {KeyValue, KeyValue | None},
+        Header: ATOMS,
+        RangeResult: ATOMS | {bool, Header, tuple[KeyValue, ...]},
+        PutResult: {Header, KeyValue | None},
+    }
+    assert set(allowed) == set(speedups._SLOTS)
     for result_class, types in allowed.items():
         hints = get_type_hints(result_class)
-        for field in fields(result_class):
+        for field in fields(cast("Any", result_class)):
             assert hints[field.name] in types, f"{result_class.__name__}.{field.name}: see codec/_speedups.c"
         assert result_class.__dictoffset__ == result_class.__weakrefoffset__ == 0
 
 
 def decoded() -> Iterator[object]:
     yield from codec.decode(RangeResult, codec.encode(pb.RangeResponse(kvs=[KV] * 3))).kvs
+    for reply in (codec.decode(RangeResult, RANGE), codec.decode(PutResult, PUT)):
+        yield from (reply, reply.header)
     event = pb.Event(kv=KV, prev_kv=KV)
     for found in codec.decode(WatchReply, codec.encode(pb.WatchResponse(events=[event] * 3))).events:
         yield from (found, found.kv, found.prev_kv)
@@ -163,7 +156,7 @@ def decoded() -> Iterator[object]:
 @pytest.mark.usefixtures("accelerator")
 def test_the_cycle_collector_is_not_shown_them() -> None:
     found = list(decoded())
-    assert len(found) == 12
+    assert len(found) == 16
     assert not any(map(gc.is_tracked, found))
 
 
@@ -213,7 +206,17 @@ EVENT = pb.Event(type=pb.EventEventType.DELETE, kv=KV, prev_kv=KV)
 SOUND = codec.encode(pb.RangeResponse(kvs=[KV, KV])), codec.encode(pb.WatchResponse(events=[EVENT, pb.Event(kv=KV)]))
 # Of each half is read, until something else comes, and is given up.
 UNUSUAL = b"\x12\x06\x0a\x01k\x10\x01\x0a", b"\x5a\x0c\x12\x03\x0a\x01k\x1a\x05\x0a\x01k\x10\xff"
-COUNTED: tuple[object, ...] = (KeyValue, Event, EventType.PUT, EventType.DELETE, None, b"")
+COUNTED: tuple[object, ...] = (
+    KeyValue,
+    Event,
+    Header,
+    RangeResult,
+    PutResult,
+    EventType.PUT,
+    EventType.DELETE,
+    None,
+    b"",
+)
 
 
 def read_once(accelerator: Accelerator) -> None:
@@ -222,6 +225,9 @@ def read_once(accelerator: Accelerator) -> None:
             items: list[Any] = []
             read(data, 0, len(data), len(data), 128, data[0], items)
             accelerator.move_items(items, [], 1)
+    for read_reply, data in ((accelerator.read_range, RANGE), (accelerator.read_put, PUT)):
+        for end in range(len(data) + 1):  # each cut is read, or given up somewhere
+            read_reply(data, 0, end)
 
 
 def test_a_thousand_rounds_leave_no_reference_and_no_memory(accelerator: Accelerator) -> None:
@@ -283,4 +289,23 @@ def test_classes_are_set_once(accelerator: Accelerator) -> None:
 
     assert accelerator.read_events is _speedups.read_events
     with pytest.raises(ValueError, match="once"):
-        _speedups.set_classes(KeyValue, Event, EventType.PUT, EventType.DELETE)
+        _speedups.set_classes(EventType.PUT, EventType.DELETE, KeyValue, Event, Header, RangeResult, PutResult)
+
+
+@pytest.mark.parametrize("arguments", [(), (RANGE,), (bytearray(RANGE), 0, 1), (RANGE, "0", 1), (RANGE, 0, 1, 1)])
+def test_other_arguments_of_a_reply_are_refused(accelerator: Accelerator, arguments: tuple[Any, ...]) -> None:
+    for read in (accelerator.read_range, accelerator.read_put):
+        with pytest.raises(TypeError):
+            cast("Any", read)(*arguments)
+
+
+@pytest.mark.parametrize(("at", "end"), [(-1, 5), (5, 4), (0, len(RANGE) + 1), (1 << 40, 1 << 41)])
+def test_positions_of_a_reply_out_of_the_data_are_harmless(accelerator: Accelerator, at: int, end: int) -> None:
+    assert accelerator.read_range(RANGE, at, end) is None
+
+
+def test_the_events_of_one_revision_share_its_number(accelerator: Accelerator) -> None:
+    events = [pb.Event(kv=pb.KeyValue(key=b"k", create_revision=1 << 40, mod_revision=1 << 40)) for _ in range(3)]
+    data, items = codec.encode(pb.WatchResponse(events=events)), list[Event]()
+    accelerator.read_events(data, 0, len(data), len(data), 0, data[0], items)
+    assert len({id(event.kv.mod_revision) for event in items} | {id(event.kv.create_revision) for event in items}) == 1
