@@ -17,7 +17,9 @@ _RELATIVE: Final = re.compile(r"\]\((?!https?://|#|mailto:)([^)\s]+)\)")
 _IN_SDIST: Final = (
     *("pyproject.toml", "README.md", "LICENSE", "PKG-INFO", "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md"),
     *("CITATION.cff", "noxfile.py", "etcd_aio/py.typed", "pytest_etcd_aio/py.typed", "tests/conftest.py"),
-    *("hatch_build.py", "etcd_aio/codec/_speedups.c"),  # or a package that is built from it has no accelerator
+    # Or a package that is built from it has no accelerator.
+    *("hatch_build.py", "etcd_aio/codec/_speedups.c", "etcd_aio/transport/native/_speedups.c"),
+    "etcd_aio/watch/_speedups.c",
     *("docs/mkdocs.yml", "docs/pages/index.md", "proto/generate.py", "release/sbom.cdx.json", "examples/kv.py"),
 )
 

@@ -21,14 +21,14 @@ from collections.abc import Callable
 from typing import Final, Generic
 
 from etcd_aio.http2 import frames
+from etcd_aio.http2.accelerator import CallsAccelerator
 from etcd_aio.http2.errors import RemoteProtocolError
 from etcd_aio.http2.frames import ErrorCode, Setting
 from etcd_aio.http2.headers import MAX_HEADER_LIST_SIZE, HeaderDecoder
 from etcd_aio.http2.limits import FloodBudget
 from etcd_aio.http2.outgoing import Outgoing, S
-from etcd_aio.http2.stream import STREAM_WINDOW
+from etcd_aio.http2.stream import RETURN_AFTER, STREAM_WINDOW
 
-_RETURN_AFTER: Final = STREAM_WINDOW // 4  # smaller returns would cost too many frames
 _CONNECTION_RETURN_AFTER: Final = 2**28
 _MAX_CONTINUATION_BYTES: Final = 2 * MAX_HEADER_LIST_SIZE  # encoded blocks are smaller than what they decode to
 # Decoding takes three microseconds for a field, which counts 32 bytes and more. So a block costs by its decoded size.
@@ -58,6 +58,7 @@ class Http2Connection(Generic[S]):
         on_goaway: called with the reason when no new stream can be opened: after a GOAWAY, or when all ids are used.
         on_over: called with the error when the peer violated the protocol.
         secrets: names of request headers that must not enter a header compression table.
+        accelerator: processes the usual frames of unary calls; None if there is none.
 
     Attributes:
         outgoing: the sending half.
@@ -72,14 +73,20 @@ class Http2Connection(Generic[S]):
         on_goaway: Callable[[str], None],
         on_over: Callable[[RemoteProtocolError], None],
         secrets: frozenset[str] = frozenset(),
+        accelerator: CallsAccelerator | None = None,
     ) -> None:
+        self._accelerator = accelerator
         self._on_settings = on_settings
         self._on_goaway = on_goaway
         self._on_over = on_over
         self._now = now
         self._budget = FloodBudget(now)
         self.outgoing: Outgoing[S] = Outgoing(
-            _GREETING, on_exhausted=self._on_goaway, on_given_up=self._budget.gave_up, secrets=secrets
+            _GREETING,
+            on_exhausted=self._on_goaway,
+            on_given_up=self._budget.gave_up,
+            secrets=secrets,
+            accelerator=accelerator,
         )
         self._streams = self.outgoing.streams
         self._tail = b""
@@ -100,7 +107,7 @@ class Http2Connection(Generic[S]):
     def consumed(self, stream: S, size: int) -> None:
         """Bytes of a stream were read: the peer may send as many more."""
         stream.to_return += size
-        if stream.to_return >= _RETURN_AFTER and stream.is_open and not self.is_over:
+        if stream.to_return >= RETURN_AFTER and stream.is_open and not self.is_over:
             self.outgoing.write(frames.window_update(stream.stream_id, stream.to_return))
             stream.receive_window += stream.to_return
             stream.to_return = 0
@@ -121,8 +128,13 @@ class Http2Connection(Generic[S]):
         buffer = self._tail + data if self._tail else data
         position = 0
         size = len(buffer)
+        accelerator = self._accelerator
         try:
-            while size - position >= 9:
+            while True:
+                if accelerator is not None and self._required is None:
+                    position = self._advance(accelerator, buffer, position)
+                if size - position < 9:
+                    break
                 high, low, kind, flags, stream_id = _unpack_header(buffer, position)
                 length = high << 8 | low
                 if length > frames.DEFAULT_MAX_FRAME_SIZE:
@@ -148,6 +160,15 @@ class Http2Connection(Generic[S]):
             self._fail(error)
             return
         self._tail = buffer[position:] if position < size else b""
+
+    def _advance(self, accelerator: CallsAccelerator, buffer: bytes, position: int) -> int:
+        """Have the accelerator process usual frames. Returns where the first other frame begins."""
+        room = min(self._receive_window, _CONNECTION_RETURN_AFTER - self._to_return - 1)
+        position, received, useful = accelerator.advance(buffer, position, self._streams, self._decoder.known, room)
+        self._receive_window -= received
+        self._to_return += received
+        self._budget.useful(useful)
+        return position
 
     def _on_data(self, buffer: bytes, start: int, end: int, flags: int, stream_id: int) -> None:
         """A DATA frame: account for all of it, find its stream, deliver its content."""

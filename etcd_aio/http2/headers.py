@@ -73,6 +73,7 @@ class HeaderDecoder:
     """Decodes the peer's blocks.
 
     Attributes:
+        known: the blocks that were decoded since the table has changed, by their bytes.
         fresh: bytes of decoded header lists, but for blocks that were known, since its reader has set it to 0. Their
             time is in proportion to this: a byte of a block may stand for a whole field.
     """
@@ -80,7 +81,7 @@ class HeaderDecoder:
     def __init__(self) -> None:
         self.fresh = 0
         self._decoder = Decoder(max_header_list_size=_MOST_DECODED)
-        self._known: dict[bytes, HeaderBlock] = {}
+        self.known: dict[bytes, HeaderBlock] = {}
 
     def decode(self, block: bytes) -> HeaderBlock:
         """Decode a block. One that is too large has no fields, and a flaw.
@@ -88,7 +89,7 @@ class HeaderDecoder:
         Raises:
             RemoteProtocolError: the block is not valid HPACK, or far too large.
         """
-        known = self._known.get(block)
+        known = self.known.get(block)
         if known is not None:
             return known
         if _MANY_TABLE_SIZES.match(block):  # they take time, and are no part of what is decoded
@@ -106,11 +107,11 @@ class HeaderDecoder:
             # Only its name: hpack's texts quote the block, which may be long or secret.
             raise RemoteProtocolError(ErrorCode.COMPRESSION_ERROR, f"header block: {type(error).__name__}") from None
         if not _is_same(before, self._table_state()):
-            self._known.clear()  # indexes have changed their meaning, also in this block
+            self.known.clear()  # indexes have changed their meaning, also in this block
         elif len(block) <= _MAX_REMEMBERED_SIZE:
-            if len(self._known) >= _MAX_REMEMBERED:
-                self._known.clear()
-            self._known[block] = decoded
+            if len(self.known) >= _MAX_REMEMBERED:
+                self.known.clear()
+            self.known[block] = decoded
         return decoded
 
     def _table_state(self) -> tuple[object, int, int]:

@@ -27,10 +27,11 @@ class FloodBudget:
         self._at = now
         self._late: dict[int, int] = {}  # remaining windows of ended streams, the oldest first
 
-    def useful(self) -> None:
-        """A frame advanced a call."""
-        if self._tokens < BURST:
+    def useful(self, frames: int = 1) -> None:
+        """Frames advanced calls. Each of them earns tokens, unless there are enough."""
+        while frames and self._tokens < BURST:
             self._tokens += PER_USEFUL_FRAME
+            frames -= 1
 
     def earn(self, tokens: float) -> None:
         """Something advanced a call, and is worth so much."""

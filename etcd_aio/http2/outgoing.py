@@ -12,6 +12,7 @@ from collections.abc import Callable
 from typing import Final, Generic, TypeVar
 
 from etcd_aio.http2 import frames
+from etcd_aio.http2.accelerator import CallsAccelerator
 from etcd_aio.http2.errors import LocalProtocolError, RemoteProtocolError
 from etcd_aio.http2.frames import ErrorCode
 from etcd_aio.http2.headers import HeaderEncoder
@@ -34,6 +35,7 @@ class Outgoing(Generic[S]):
         on_given_up: called with the id and the remaining receive window of a stream that this side ended; the peer may
             not know yet.
         secrets: names of request headers that must not enter a header compression table.
+        accelerator: starts the usual unary calls; None if there is none.
     """
 
     def __init__(
@@ -43,7 +45,9 @@ class Outgoing(Generic[S]):
         on_exhausted: Callable[[str], None],
         on_given_up: Callable[[int, int], None],
         secrets: frozenset[str],
+        accelerator: CallsAccelerator | None = None,
     ) -> None:
+        self._accelerator = accelerator
         self._on_exhausted = on_exhausted
         self._on_given_up = on_given_up
         self._out = [greeting]
@@ -121,8 +125,11 @@ class Outgoing(Generic[S]):
 
     def data_to_send(self) -> bytes:
         """Remove and return all outgoing bytes; they count as sent."""
-        while self._queue and not self._is_over and len(self.streams) < self._peer.max_streams:
-            stream, _ = self._queue.popitem(last=False)
+        queue = self._queue
+        while queue and not self._is_over and len(self.streams) < self._peer.max_streams:
+            if self._start_usual():
+                continue
+            stream, _ = queue.popitem(last=False)
             if stream.is_given_up():
                 stream.is_open = False
             else:
@@ -258,6 +265,34 @@ class Outgoing(Generic[S]):
         return streams
 
     # Inside.
+
+    def _start_usual(self) -> bool:
+        """Have the accelerator start usual calls from the head of the queue. Returns whether it started any."""
+        if self._accelerator is None:
+            return False
+        queue, streams, peer = self._queue, self.streams, self._peer
+        data, started, sent = self._accelerator.start(
+            queue,
+            streams,
+            peer.max_streams - len(streams),
+            self._next_id,
+            self._encoder.generation,
+            peer.initial_window,
+            self._send_window,
+            peer.max_frame_size,
+        )
+        if not started:
+            return False
+        self._out.append(data)
+        self._next_id += 2 * started
+        self._send_window -= sent
+        self._unreturned += 2 * sent
+        if started == len(queue):
+            queue.clear()
+        else:
+            for _ in range(started):
+                queue.popitem(last=False)
+        return True
 
     def _start(self, stream: S) -> None:
         stream_id = self._next_id

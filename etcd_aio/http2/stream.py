@@ -10,6 +10,8 @@ from etcd_aio.http2.headers import HeaderBlock, RequestHeaders
 
 STREAM_WINDOW: Final = 4 * 2**20
 """Bytes that the peer may send on a stream before they are read: enough for full speed on real networks."""
+RETURN_AFTER: Final = STREAM_WINDOW // 4
+"""Bytes that are returned to the peer's window together; smaller returns would cost too many frames."""
 
 
 class Http2Stream:

@@ -41,7 +41,8 @@ from dataclasses import InitVar, dataclass, field
 from enum import Enum
 from typing import TYPE_CHECKING, Final, TypeAlias
 
-from etcd_aio.types import NO_END, EarlyProgress, Event, KeyRange, WatchBatch, WatchFilter
+from etcd_aio.types import EarlyProgress, Event, KeyRange, WatchBatch, WatchFilter
+from etcd_aio.watch.event_source import foreign_key
 
 if TYPE_CHECKING:
     from etcd_aio.errors import EtcdError
@@ -189,13 +190,7 @@ class WatchState:
 
     def foreign_key(self, events: tuple[Event, ...]) -> bytes | None:
         """The first key of these events that the watch does not cover; None if it covers all."""
-        keys = self.options.keys
-        first, end = keys.key, keys.range_end
-        for event in events:  # the path of every event
-            key = event.kv.key
-            if key != first and (not end or key < first or (key >= end and end != NO_END)):
-                return key
-        return None
+        return foreign_key(events, self.options.keys)
 
     def add_events(self, events: tuple[Event, ...], *, is_fragment: bool, encoded_size: int = 0) -> None:
         """Hand over new events, as far as they are whole revisions that were not handed over yet.

@@ -16,6 +16,7 @@ from etcd_aio.base.reprs import when_constructed
 from etcd_aio.errors import ClientUsageError, EtcdError
 from etcd_aio.types import Event, WatchBatch, WatchFilter, WatchView
 from etcd_aio.watch.compaction_resync import KnownKeys
+from etcd_aio.watch.event_source import EventSource
 from etcd_aio.watch.service import WatchService
 from etcd_aio.watch.state import Phase, WatchOptions, WatchState
 
@@ -57,7 +58,7 @@ class _Mode(Enum):
     BATCHES = "batches"
 
 
-class Watcher(NotAwaitable, AsyncIterator[Event]):
+class Watcher(EventSource, NotAwaitable, AsyncIterator[Event]):
     """A watch. Entering it creates it on a server; iterating yields `Event`s, or `WatchBatch`es by `batches()`.
 
     It is entered and iterated over once, by one task at a time. However it is left (by a break, an exception, a
@@ -82,8 +83,6 @@ class Watcher(NotAwaitable, AsyncIterator[Event]):
 
     __slots__ = (
         "__weakref__",
-        "_at",
-        "_batch",
         "_before",
         "_delivered",
         "_is_closed",
@@ -188,7 +187,7 @@ class Watcher(NotAwaitable, AsyncIterator[Event]):
         self._require_mode(_Mode.EVENTS)
         return self
 
-    async def __anext__(self) -> Event:
+    async def _next_event(self) -> Event:
         at = self._at
         while at == len(self._batch):
             self._require_mode(_Mode.EVENTS)

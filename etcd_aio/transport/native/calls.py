@@ -23,7 +23,7 @@ _SMALL: Final = 2**14  # bytes of a stream's message that is decoded at once, th
 _EARLY_RETURN: Final = 2**20  # bytes of an incomplete message that are returned to the peer's window at once
 
 
-class _Role(Enum):
+class Role(Enum):
     """The role of a header block in its response."""
 
     HEADERS = "headers"
@@ -33,11 +33,11 @@ class _Role(Enum):
 
 def failure_in(headers: HeaderBlock, *, is_first: bool, ended: bool) -> AttemptFailure | None:
     """The failure that a header block reports; the result of the check is cached with the block if there is none."""
-    role = _Role.HEADERS if not ended else _Role.WHOLE if is_first else _Role.TRAILERS
+    role = Role.HEADERS if not ended else Role.WHOLE if is_first else Role.TRAILERS
     if headers.accepted_as is role:
         return None
     pairs = fields(headers.fields)
-    failure = judge_headers(pairs) if role is not _Role.TRAILERS else None
+    failure = judge_headers(pairs) if role is not Role.TRAILERS else None
     if failure is None and ended:
         failure = judge_trailers(pairs)
     if failure is None:

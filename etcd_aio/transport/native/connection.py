@@ -24,6 +24,7 @@ from etcd_aio.transport.interface import Collect, Collector, ConnectionOwner, Me
 from etcd_aio.transport.liveness import Liveness
 from etcd_aio.transport.liveness_timer import LivenessTimer
 from etcd_aio.transport.names import Names
+from etcd_aio.transport.native.accelerated import ACCELERATOR
 from etcd_aio.transport.native.calls import StreamCall, UnaryCall
 from etcd_aio.transport.ping_pace import PingPace
 from etcd_aio.transport.request_headers import SECRETS, CallHeaders
@@ -86,6 +87,7 @@ class NativeConnection(HandshakingProtocol, asyncio.BufferedProtocol):
             on_goaway=self._on_goaway,
             on_over=self._on_protocol_error,
             secrets=SECRETS,
+            accelerator=ACCELERATOR,
         )
         self._outgoing = self._http2.outgoing
         self._liveness = Liveness(now, options, pace.factor(target))

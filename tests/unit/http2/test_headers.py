@@ -60,10 +60,10 @@ def test_the_memory_of_blocks_is_bounded() -> None:
     decoder = HeaderDecoder()
     for number in range(2000):
         decoder.decode(literal(PLAIN, b"grpc-message", str(number).encode()))
-    assert len(decoder._known) <= 256
-    decoder._known.clear()
+    assert len(decoder.known) <= 256
+    decoder.known.clear()
     decoder.decode(b"".join(literal(PLAIN, b"m", b"x" * 100) for _ in range(20)))
-    assert not decoder._known, "what is long does not repeat"
+    assert not decoder.known, "what is long does not repeat"
 
 
 @pytest.mark.parametrize(
