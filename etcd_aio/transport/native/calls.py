@@ -64,24 +64,29 @@ class IncrementalSink:
         collector: the collector.
         may_work: whether this sink is to work now. If not, its owner calls `schedule` later, or does the work itself.
         size: of the message, in bytes.
-        on_part: called when the collector has a part. The collector does no work until the owner has taken the part
-            and called `schedule`. None if the message has no parts.
+        on_pause: called when the collector has a part, or no more work after parts. In the first case it does no work
+            until the owner has taken the part and called `schedule`. None if the message has no parts.
+
+    Attributes:
+        collector, size: see above.
+        goes_on: whether the collector had a part, and has work that may give another one.
     """
 
-    __slots__ = ("_is_due", "_may_work", "_on_part", "collector", "size")
+    __slots__ = ("_is_due", "_may_work", "_on_pause", "collector", "goes_on", "size")
 
     def __init__(
         self,
         collector: Collector,
         may_work: "Callable[[IncrementalSink], bool]",
         size: int,
-        on_part: "Callable[[], None] | None" = None,
+        on_pause: "Callable[[], None] | None" = None,
     ) -> None:
         self.collector = collector
         self.size = size
         self._may_work = may_work
-        self._on_part = on_part
+        self._on_pause = on_pause
         self._is_due = False
+        self.goes_on = False
 
     def write(self, piece: bytes, /) -> None:
         self.collector.feed(piece)
@@ -101,10 +106,11 @@ class IncrementalSink:
         if not self._may_work(self):
             return
         collector = self.collector
-        goes_on = not collector.has_part and collector.work()
-        if collector.has_part and self._on_part is not None:
-            self._on_part()
-        elif goes_on:
+        has_work = not collector.has_part and collector.work()
+        was_divided, self.goes_on = self.goes_on, collector.has_part or (self.goes_on and has_work)
+        if self._on_pause is not None and (collector.has_part or (was_divided and not has_work)):
+            self._on_pause()
+        elif has_work:
             self.schedule()
 
 
@@ -370,13 +376,16 @@ class StreamCall(GrpcCall):
     def take(self) -> bytes | Collector | None:
         """Return the next message, or the collector that gets it; None if there is none yet.
 
-        It is removed, except a collector that has a part.
+        It is removed, except a collector that has a part. A message that was divided, and is complete by now, is divided
+        to its end: its consumer gets many parts, one after another, and not one that is very large.
         """
         if self._sinks and (not self._messages or self._messages[0] is self._sinks[0]):
             oldest = self._sinks[0]
             if oldest.collector.has_part:
                 return oldest.collector
             oldest.schedule()  # its collector did no work while it had a part
+            if oldest.goes_on and not self._has_ended:
+                return None
         if not self._messages:
             return None
         message = self._messages.popleft()

@@ -541,10 +541,44 @@ async def test_a_part_wakes_the_owner_who_gets_the_collector_until_all_is_here()
     assert not made[0].has_ended
     assert given_back.sizes == []
     made[0].has_part = False
+    assert call.take() is None, "there may be another part"
+    await asyncio.wait_for(call.wait_for_more(), 10)
     assert call.take() is made[0]
     assert made[0].has_ended
     assert call.take() is None
     assert sum(given_back.sizes) == LARGE + 5
+
+
+@pytest.mark.anyio
+async def test_a_message_that_was_divided_is_divided_to_its_end_though_it_is_complete() -> None:
+    call, _, made = collecting()
+    body = framed(bytes(LARGE))
+    feed(call, body[:-1])
+    made[0].has_part = True
+    await asyncio.sleep(0)
+    feed(call, body[-1:])
+    for _ in range(3):
+        assert call.take() is made[0]
+        made[0].has_part = False  # the owner took it, and asks for more
+        assert call.take() is None
+        waiting = asyncio.create_task(call.wait_for_more())
+        await asyncio.sleep(0)
+        made[0].has_part = True
+        await asyncio.wait_for(waiting, 10)
+        assert not made[0].has_ended
+
+
+@pytest.mark.anyio
+async def test_the_end_of_a_stream_does_not_wait_for_more_parts() -> None:
+    call, _, made = collecting()
+    feed(call, framed(bytes(LARGE)))
+    made[0].has_part = True
+    await asyncio.sleep(0)
+    made[0].has_part = False
+    assert call.take() is None
+    call.complete()
+    assert call.take() is made[0]
+    assert call.check()
 
 
 @pytest.mark.anyio
