@@ -201,14 +201,15 @@ def wheel(session: nox.Session) -> None:
 
 @nox.session
 def fuzz(session: nox.Session) -> None:
-    """Mutated replies, decoded by every back end under sanitizers; `-- 10000000 --processes 8` for hours."""
+    """Mutated replies and frames, with and without the accelerators, and under sanitizers; `-- 10000000` for hours."""
     session.env["ETCD_AIO_ACCELERATOR"] = "yes"
     install(session, "test")
-    if session.posargs:
-        session.run("python", "-m", "tests.fuzz.codec", *session.posargs)
-    else:
-        session.run("python", "-m", "tests.fuzz.codec", "100000")
-        session.run("python", "-m", "tests.fuzz.codec", "20000", "--sanitize")
+    for module, scripts in (("tests.fuzz.codec", "100000"), ("tests.fuzz.frames", "20000")):
+        if session.posargs:
+            session.run("python", "-m", module, *session.posargs)
+        else:
+            session.run("python", "-m", module, scripts)
+            session.run("python", "-m", module, scripts, "--sanitize")
 
 
 @nox.session

@@ -6,54 +6,15 @@ the run with the message, and exit code 1.
 """
 
 import argparse
-import importlib.util
-import os
-import subprocess
 import sys
-import sysconfig
 import time
-from importlib.machinery import ExtensionFileLoader
 from multiprocessing import get_context
-from pathlib import Path
 from random import Random
 
-ROOT = Path(__file__).parents[2]
-SOURCE = ROOT / "etcd_aio" / "codec" / "_speedups.c"
-BINARY = ROOT / "build" / "sanitized" / "_speedups.abi3.so"
-NAME = "etcd_aio.codec._speedups"
-SANITIZED = "ETCD_AIO_FUZZ_SANITIZED"
-FLAGS = ("-O1", "-g", "-fno-omit-frame-pointer", "-fsanitize=address,undefined", "-fno-sanitize-recover=all")
+from tests.fuzz.sanitized import is_sanitized, run_sanitized, use_sanitized
+
 CHUNK = 1_000
 REFERENCE_EVERY = 10
-
-
-def run_sanitized(arguments: list[str]) -> int:
-    """Compile the accelerator with sanitizers, and run this program again with them."""
-    BINARY.parent.mkdir(parents=True, exist_ok=True)
-    include = sysconfig.get_path("include")
-    command = ["gcc", *FLAGS, "-shared", "-fPIC", f"-I{include}", "-o", str(BINARY), str(SOURCE)]
-    subprocess.run(command, check=True)
-    libraries = [
-        subprocess.run(["gcc", f"-print-file-name={name}"], check=True, capture_output=True, text=True).stdout.strip()
-        for name in ("libasan.so", "libubsan.so")
-    ]
-    environ = {
-        **os.environ,
-        SANITIZED: str(BINARY),
-        "LD_PRELOAD": " ".join(libraries),
-        "ASAN_OPTIONS": "detect_leaks=0",  # Python keeps much until it ends
-        "PYTHONMALLOC": "malloc",  # each object is a block of its own, whose ends are guarded
-    }
-    return subprocess.run([sys.executable, "-m", "tests.fuzz.codec", *arguments], env=environ, check=False).returncode
-
-
-def use_sanitized(path: str) -> None:
-    """Load this binary in place of the installed accelerator."""
-    loader = ExtensionFileLoader(NAME, path)
-    spec = importlib.util.spec_from_file_location(NAME, path, loader=loader)
-    assert spec is not None
-    sys.modules[NAME] = importlib.util.module_from_spec(spec)
-    loader.exec_module(sys.modules[NAME])
 
 
 def fuzz(seed: int) -> tuple[int, int]:
@@ -73,10 +34,9 @@ def main() -> int:
     parser.add_argument("--processes", type=int, default=1)
     parser.add_argument("--sanitize", action="store_true")
     options = parser.parse_args()
-    if options.sanitize and SANITIZED not in os.environ:
-        return run_sanitized(sys.argv[1:])
-    if SANITIZED in os.environ:
-        use_sanitized(os.environ[SANITIZED])
+    if options.sanitize and not is_sanitized():
+        return run_sanitized("tests.fuzz.codec", sys.argv[1:])
+    use_sanitized()
     began, told = time.monotonic(), time.monotonic()
     decoded = refused = 0
     seeds = range(options.seed, options.seed + -(-options.messages // CHUNK))

@@ -1,0 +1,187 @@
+"""transport/native/accelerated.py, http2/accelerator.py: the accelerator of calls does what Python does."""
+
+import gc
+import os
+import sys
+import tracemalloc
+from random import Random
+from typing import TYPE_CHECKING, Any, cast
+
+import pytest
+
+from etcd_aio.base.accelerator import UnusableError
+from etcd_aio.http2 import CallsAccelerator, HeaderBlock, RequestHeaders
+from etcd_aio.transport.native.accelerated import ACCELERATOR, BACKEND, check
+from etcd_aio.transport.native.calls import Role, UnaryCall
+from tests.support import frame_scripts
+from tests.support.frame_scripts import Counted, Disagreement
+
+if TYPE_CHECKING:
+    from types import ModuleType
+
+SCRIPTS = 50
+
+
+@pytest.fixture(scope="module")
+def accelerator() -> CallsAccelerator:
+    if ACCELERATOR is None:
+        assert os.environ.get("ETCD_AIO_ACCELERATOR") != "yes", BACKEND
+        pytest.skip(f"no accelerator: {BACKEND}")
+    return ACCELERATOR
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_random_scripts_look_alike_with_and_without_it(accelerator: CallsAccelerator, seed: int) -> None:
+    counted = Counted(accelerator)
+    answers = sum(frame_scripts.run(counted, Random(seed * SCRIPTS + number)) for number in range(SCRIPTS))
+    assert answers > SCRIPTS, "most calls are answered"
+    assert counted.started > SCRIPTS / 2
+    assert counted.read > 3 * SCRIPTS
+
+
+class Wrong(Counted):
+    """An accelerator that does one thing wrong."""
+
+    fault = ""
+
+    def start(self, *arguments: Any) -> tuple[bytes, int, int]:
+        data, started, sent = super().start(*arguments)
+        if self.fault == "bytes":
+            data = data[:-1] + b"!"
+        return data, started, sent + (self.fault == "sent")
+
+    def advance(self, *arguments: Any) -> tuple[int, int, int]:
+        at, received, useful = super().advance(*arguments)
+        if self.fault == "message" and received:
+            for call in arguments[2].values():
+                if isinstance(call, UnaryCall) and call._message:
+                    call._message = b"other"
+        return at, received + (self.fault == "received" and received > 0), useful
+
+
+@pytest.mark.parametrize("fault", ["bytes", "sent", "message", "received"])
+def test_the_comparison_finds_an_accelerator_that_differs(accelerator: CallsAccelerator, fault: str) -> None:
+    wrong = Wrong(accelerator)
+    wrong.fault = fault
+
+    def compare() -> None:
+        for number in range(SCRIPTS):
+            frame_scripts.run(wrong, Random(number))
+
+    with pytest.raises(Disagreement):
+        compare()
+
+
+# The check at import.
+
+
+class Python:
+    """An accelerator that leaves everything to Python, or has a fault."""
+
+    def __init__(self, fault: str = "") -> None:
+        self._fault = fault
+
+    def set_classes(self, *classes: object) -> None:
+        if self._fault == "classes":
+            raise TypeError("headers is not a slot")
+
+    def start(self, queue: Any, streams: Any, most: int, next_id: int, *limits: int) -> tuple[bytes, int, int]:
+        return b"", 0, 0
+
+    def advance(self, data: bytes, at: int, streams: Any, known: Any, room: int) -> tuple[int, int, int]:
+        return (len(data), 0, 1) if self._fault == "advance" and len(data) > 20 else (at, 0, 0)
+
+
+def test_a_sound_module_passes() -> None:
+    assert check(cast("ModuleType", Python())) is not None
+
+
+def test_a_module_whose_exchange_differs_is_not_used() -> None:
+    with pytest.raises(UnusableError, match="differs"):
+        check(cast("ModuleType", Python("advance")))
+
+
+def test_a_module_that_cannot_use_the_classes_is_not_used() -> None:
+    with pytest.raises(TypeError, match="not a slot"):
+        check(cast("ModuleType", Python("classes")))
+
+
+def test_a_call_with_another_slot_is_noticed(accelerator: CallsAccelerator) -> None:
+    from etcd_aio.transport.native import _speedups
+
+    roles = Role.HEADERS, Role.TRAILERS
+    with pytest.raises(ValueError, match="once"):
+        _speedups.set_classes(UnaryCall, RequestHeaders, HeaderBlock, *roles, 1, 1)
+    assert accelerator.start is _speedups.start
+
+
+# Arguments that `http2` does not pass, references and memory.
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error"),
+    [
+        ((), TypeError),
+        ((b"", 0, {}, {}), TypeError),
+        ((bytearray(), 0, {}, {}, 0), TypeError),
+        ((b"", 0, [], {}, 0), TypeError),
+        ((b"", 0, {}, [], 0), TypeError),
+        ((b"", "0", {}, {}, 0), TypeError),
+        ((b"", 0, {}, {}, 1 << 70), OverflowError),
+        ((b"", -1, {}, {}, 0), ValueError),
+    ],
+)
+def test_other_arguments_of_advance_are_refused(
+    accelerator: CallsAccelerator, arguments: tuple[Any, ...], error: type[Exception]
+) -> None:
+    with pytest.raises(error):
+        accelerator.advance(*arguments)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error"),
+    [
+        ((), TypeError),
+        (((), [], 1, 1, 0, 0, 0, 0), TypeError),
+        ((1, {}, 1, 1, 0, 0, 0, 0), TypeError),
+        (((), {}, "1", 1, 0, 0, 0, 0), TypeError),
+        (((), {}, 1, 1 << 70, 0, 0, 0, 0), OverflowError),
+    ],
+)
+def test_other_arguments_of_start_are_refused(
+    accelerator: CallsAccelerator, arguments: tuple[Any, ...], error: type[Exception]
+) -> None:
+    with pytest.raises(error):
+        accelerator.start(*arguments)
+
+
+@pytest.mark.parametrize("at", [0, 5, 100, 1 << 40])
+def test_positions_behind_the_data_are_harmless(accelerator: CallsAccelerator, at: int) -> None:
+    assert accelerator.advance(b"12345", at, {}, {}, 0) == (at, 0, 0)
+
+
+def test_other_streams_are_left_to_python(accelerator: CallsAccelerator) -> None:
+    frames = bytes((0, 0, 5, 0, 0, 0, 0, 0, 1)) + bytes(5)
+    for stream in (None, object(), UnaryCall.__new__(UnaryCall)):  # the last one has empty slots
+        assert accelerator.advance(frames, 0, {1: cast("Any", stream)}, {}, 1 << 20) == (0, 0, 0)
+        assert accelerator.start([stream], {}, 1, 1, 0, 1 << 16, 1 << 16, 1 << 14) == (b"", 0, 0)
+
+
+def test_rounds_leave_no_reference_and_no_memory(accelerator: CallsAccelerator) -> None:
+    counted = (None, True, False, b"", UnaryCall, RequestHeaders, HeaderBlock, *Role)
+    for number in range(20):
+        frame_scripts.run(accelerator, Random(number))
+    tracemalloc.start()
+    try:
+        gc.collect()
+        counts = [sys.getrefcount(one) for one in counted]
+        before, _ = tracemalloc.get_traced_memory()
+        for number in range(200):
+            frame_scripts.run(accelerator, Random(number))
+        gc.collect()
+        after, _ = tracemalloc.get_traced_memory()
+        grown = [sys.getrefcount(one) - count for one, count in zip(counted, counts, strict=True)]
+    finally:
+        tracemalloc.stop()
+    assert max(map(abs, grown)) < 100, grown
+    assert after - before < 30_000
