@@ -17,7 +17,7 @@ CHUNK = 500
 
 
 def fuzz(chunk: int) -> tuple[int, int, int]:
-    """Run one chunk of scripts. Returns the calls that were answered, those that it started, and frames that it read."""
+    """Run one chunk of scripts. Returns how many calls were answered and accelerated, and how many frames."""
     from etcd_aio.transport.native.accelerated import ACCELERATOR, BACKEND
     from tests.support.frame_scripts import Counted, Disagreement, run
 

@@ -149,6 +149,8 @@ class Server:
         self._random = random
         self._encoder = Encoder()
         self._begun: dict[int, list[bytes]] = {}  # frames that are still to be sent, in order
+        self._has_few = random.random() < 0.2  # streams at the same time
+        self._limited = False
 
     def sends(self, ids: list[int], *, is_broken: bool) -> bytes:
         """Some frames of the answers to these calls, and some that belong to none."""
@@ -161,6 +163,9 @@ class Server:
         while waiting and random.random() < 0.97:
             stream_id = random.choice(waiting[:3])
             sent.append(self._begun[stream_id].pop(0))
+            if self._has_few and not self._limited:
+                sent.append(frame(frames.SETTINGS, setting(3, random.randrange(1, 4))))
+                self._limited = True
             if not self._begun[stream_id]:
                 waiting.remove(stream_id)
             if random.random() < 0.08:
@@ -203,7 +208,10 @@ class Server:
             if chance() < 0.04:
                 yield frame(frames.DATA, b"\x04" + piece[:16_000] + bytes(4), flags=frames.PADDED, stream_id=stream_id)
             else:
-                yield frame(frames.DATA, piece, stream_id=stream_id)
+                odd = random.choice((frames.END_STREAM, 2, 0x40)) if chance() < 0.04 else 0
+                yield frame(frames.DATA, piece, flags=odd, stream_id=stream_id)
+                if odd == frames.END_STREAM:
+                    return
         if chance() < 0.03:
             yield frame(frames.DATA, b"" if chance() < 0.5 else message[:9000], stream_id=stream_id)
         if chance() < 0.04:
@@ -258,6 +266,7 @@ def _run(loop: asyncio.AbstractEventLoop, accelerator: CallsAccelerator, random:
     sides = [Side.made(None), Side.made(accelerator)]
     server = Server(random)
     is_broken = random.random() < 0.2
+    large = random.choice((60, 60, 20_000))
     for step in range(random.randrange(2, 7)):
         for _ in range(random.randrange(8)):
             order = {
@@ -266,7 +275,7 @@ def _run(loop: asyncio.AbstractEventLoop, accelerator: CallsAccelerator, random:
                 "tracing": str(random.randrange(9)) if random.random() < 0.05 else "",
                 "is_stream": random.random() < 0.08,
                 "limit": random.choice(_LIMITS),
-                "payload": random.randbytes(random.choice((1, 5, 40, 60, 60, 20_000, 70_000 if step else 60))),
+                "payload": random.randbytes(random.choice((1, 5, 40, 60, 60, large, 15_000, 70_000 if step else 60))),
             }
             for side in sides:
                 side.open(loop, order)

@@ -1,5 +1,6 @@
 """transport/native/accelerated.py, http2/accelerator.py: the accelerator of calls does what Python does."""
 
+import asyncio
 import gc
 import os
 import sys
@@ -10,7 +11,7 @@ from typing import TYPE_CHECKING, Any, cast
 import pytest
 
 from etcd_aio.base.accelerator import UnusableError
-from etcd_aio.http2 import CallsAccelerator, HeaderBlock, RequestHeaders
+from etcd_aio.http2 import RETURN_AFTER, CallsAccelerator, HeaderBlock, RequestHeaders
 from etcd_aio.transport.native.accelerated import ACCELERATOR, BACKEND, check
 from etcd_aio.transport.native.calls import Role, UnaryCall
 from tests.support import frame_scripts
@@ -165,6 +166,69 @@ def test_other_streams_are_left_to_python(accelerator: CallsAccelerator) -> None
     for stream in (None, object(), UnaryCall.__new__(UnaryCall)):  # the last one has empty slots
         assert accelerator.advance(frames, 0, {1: cast("Any", stream)}, {}, 1 << 20) == (0, 0, 0)
         assert accelerator.start([stream], {}, 1, 1, 0, 1 << 16, 1 << 16, 1 << 14) == (b"", 0, 0)
+
+
+MESSAGE = b"\0\0\0\0\1r"
+IN_FRAME = bytes((0, 0, 6, 0, 0, 0, 0, 0, 1)) + MESSAGE
+
+
+def call_on_its_way() -> UnaryCall:
+    """A call that has response headers, and waits for its message."""
+    call = UnaryCall(RequestHeaders(()), None, cast("Any", None), 1.0, 100)
+    call.stream_id, call.receive_window = 1, 1000
+    call.has_begun = call.has_headers = True
+    return call
+
+
+def advanced(accelerator: CallsAccelerator, call: UnaryCall, room: int = 1000) -> bool:
+    found = accelerator.advance(IN_FRAME, 0, {1: call}, {}, room)
+    assert found in {(0, 0, 0), (len(IN_FRAME), len(MESSAGE), 1)}
+    assert (call._message == b"r") is (found[2] == 1)
+    return found[2] == 1
+
+
+@pytest.mark.parametrize("room", [0, 5, 6])
+def test_the_window_of_the_connection_is_respected(accelerator: CallsAccelerator, room: int) -> None:
+    assert advanced(accelerator, call_on_its_way(), room) is (room >= 6)
+
+
+@pytest.mark.parametrize("window", [0, 5, 6])
+def test_the_window_of_a_call_is_respected(accelerator: CallsAccelerator, window: int) -> None:
+    call = call_on_its_way()
+    call.receive_window = window
+    assert advanced(accelerator, call) is (window >= 6)
+
+
+@pytest.mark.parametrize("more", [-7, -6, 0])
+def test_bytes_are_returned_to_the_window_by_python(accelerator: CallsAccelerator, more: int) -> None:
+    call = call_on_its_way()
+    call.to_return = RETURN_AFTER + more
+    assert advanced(accelerator, call) is (more < -6)
+
+
+def test_a_call_with_half_a_message_is_left_to_python(accelerator: CallsAccelerator) -> None:
+    call = call_on_its_way()
+    call._deframer = cast("Any", object())
+    assert not advanced(accelerator, call)
+
+
+@pytest.mark.parametrize("size", [1 << 40, 1 << 70, -1])
+def test_numbers_out_of_bounds_are_left_to_python(accelerator: CallsAccelerator, size: int) -> None:
+    for name in ("receive_window", "to_return", "_limit"):
+        call = call_on_its_way()
+        setattr(call, name, size)
+        assert advanced(accelerator, call) is (size == 1 << 40 and name != "to_return")
+
+
+@pytest.mark.parametrize("ends", [True, False])
+def test_a_request_that_goes_on_is_left_to_python(accelerator: CallsAccelerator, ends: bool) -> None:
+    headers = RequestHeaders(())
+    headers.block, headers.generation = b"block", 0
+    call = UnaryCall(headers, None, asyncio.new_event_loop().create_future(), 1.0, 100)
+    call.unsent, call.end_after = MESSAGE, ends
+    _, started, sent = accelerator.start([call], {}, 1, 1, 0, 1 << 16, 1 << 16, 1 << 14)
+    assert (started, sent) == ((1, 6) if ends else (0, 0))
+    call.future.get_loop().close()
 
 
 def test_rounds_leave_no_reference_and_no_memory(accelerator: CallsAccelerator) -> None:
