@@ -138,6 +138,7 @@ PURE = (
     "cli/format_table",
     "cli/formats",
     "cli/go_text",
+    "cli/messages",
     "cli/outcome",
     "cli/restore_plan",
     "cli/results",

@@ -18,7 +18,7 @@ from typing import Any, Final
 from etcd_aio import Client, EtcdError
 from etcd_aio.cli.arguments import raw
 from etcd_aio.cli.go_text import quoted
-from etcd_aio.cli.grammar import Entry, Switch, VerbGroup, value, verb
+from etcd_aio.cli.grammar import Switch, VerbGroup, value
 from etcd_aio.cli.outcome import ExitCode, Failure, bad_arguments
 from etcd_aio.cli.session import Session
 
@@ -34,6 +34,8 @@ _CLEANING: Final = 30.0  # seconds for each call after the load
 _BUSY: Final = 0.9  # of the time: then this process may be what is slow
 _MEMORY: Final = "process_resident_memory_bytes"
 _PAIR_BYTES: Final = 1024  # as etcdctl says; the prefix comes on top
+
+GROUP = VerbGroup("check", "Checks whether the cluster can sustain a load")
 
 
 @dataclass(slots=True)
@@ -118,7 +120,7 @@ def _options(prefix: str) -> tuple[Any, ...]:
     )
 
 
-@verb("perf", "", *_options("/etcdctl-check-perf/"))
+@GROUP.verb("perf", "", *_options("/etcdctl-check-perf/"))
 async def perf(session: Session, words: tuple[str, ...], **options: Any) -> None:
     """Puts keys for a minute, and fails if that is too slow."""
     model, prefix = _model(options["load"]), _prefix(options["prefix"])
@@ -169,7 +171,7 @@ def verdicts(took: list[float], rate: float, seconds: float) -> list[tuple[str, 
     ]
 
 
-@verb("datascale", "", *_options("/etcdctl-check-datascale/"))
+@GROUP.verb("datascale", "", *_options("/etcdctl-check-datascale/"), short="Shows how much memory keys take")
 async def datascale(session: Session, words: tuple[str, ...], **options: Any) -> None:
     """Puts many keys, and shows by how much the memory of the first endpoint has grown."""
     model, prefix = _model(options["load"]), _prefix(options["prefix"])
@@ -296,13 +298,3 @@ class Bar:
         if self._is_shown:
             sys.stderr.write("\r\x1b[K")
             sys.stderr.flush()
-
-
-GROUP = VerbGroup(
-    "check",
-    "Checks whether the cluster can sustain a load",
-    {
-        "perf": Entry("check:perf", "Puts keys for a minute, and fails if that is too slow"),
-        "datascale": Entry("check:datascale", "Shows how much memory keys take"),
-    },
-)

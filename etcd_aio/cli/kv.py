@@ -191,8 +191,7 @@ def put_of(session: Session | None, words: Sequence[str], options: dict[str, Any
 async def put(session: Session, words: tuple[str, ...], **options: Any) -> None:
     """Puts a key. Write `--` before a value that begins with `-`."""
     operation = put_of(session, words, options)
-    async with session.client() as client:
-        session.show(await client.do(operation))
+    session.show(await session.call(lambda client: client.do(operation)))
 
 
 def delete_of(words: tuple[str, ...], options: dict[str, Any]) -> op.DeleteOp:
@@ -239,6 +238,5 @@ async def _time_to_interrupt(session: Session, words: tuple[str, ...]) -> None:
 async def compaction(session: Session, words: tuple[str, ...], *, physical: bool) -> None:
     """Discards the history before a revision."""
     revision = whole(only_word(words, "compaction command needs 1 argument"), "bad revision", ExitCode.ERROR)
-    async with session.client() as client:
-        await client.compact(revision, physical=physical)
+    await session.call(lambda client: client.compact(revision, physical=physical))
     session.line(f"compacted revision {revision}")

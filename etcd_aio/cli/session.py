@@ -4,10 +4,10 @@ import os
 import re
 import signal
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import BinaryIO, Final
+from typing import BinaryIO, Final, TypeVar
 
 from etcd_aio import Client
 from etcd_aio.cli.connection import Connection, terminal_prompt
@@ -19,6 +19,7 @@ from etcd_aio.cli.signals import INTERRUPTS, wanted
 from etcd_aio.config import ClientOptions
 from etcd_aio.observing import Observer
 
+_T = TypeVar("_T")
 _RAW_BYTE: Final = re.compile("[\udc80-\udcff]")  # as text has bytes that are no UTF-8
 
 
@@ -70,6 +71,11 @@ class Session:
         """Make a client, of all endpoints or of one; the verb enters it."""
         self.check_format()
         return self.connection.client(endpoint, observers=observers)
+
+    async def call(self, ask: Callable[[Client], Awaitable[_T]]) -> _T:
+        """Call a client that is made for this call alone."""
+        async with self.client() as client:
+            return await ask(client)
 
     def show(self, result: Shown, *, value_only: bool = False) -> None:
         """Print a result in the format of the command.

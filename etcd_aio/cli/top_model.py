@@ -122,6 +122,7 @@ class Snapshot:
     prefixes: tuple[PrefixRow, ...]
 
 
+@dataclass(slots=True)
 class Counters:
     """What has come on the watch of a prefix since the last snapshot.
 
@@ -132,13 +133,10 @@ class Counters:
         error: why it has ended; empty if it has not.
     """
 
-    __slots__ = ("bytes", "error", "events", "revision")
-
-    def __init__(self) -> None:
-        self.events = 0
-        self.bytes = 0
-        self.revision = 0
-        self.error = ""
+    events: int = 0
+    bytes: int = 0
+    revision: int = 0
+    error: str = ""
 
     def add(self, sizes: Sequence[int], revision: int) -> None:
         """Count a batch: the bytes of each event, and the revision of the batch."""
