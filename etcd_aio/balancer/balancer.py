@@ -110,6 +110,7 @@ class Balancer(TwoPartClose):
     # Picking.
 
     is_part: Final = False  # it has every endpoint
+    may_move: Final = True  # a call that fails on one may go to another
 
     @property
     def endpoints(self) -> tuple[Endpoint, ...]:
@@ -320,6 +321,7 @@ class SingleEndpointView:
 
     __slots__ = ("_balancer", "_name", "endpoints", "is_part")
 
+    may_move: Final = False
     p99_latency = 0.0  # there is no other endpoint to compare with
 
     def __init__(self, balancer: Balancer, endpoint: Endpoint) -> None:
