@@ -35,7 +35,7 @@ _LOOK_EVERY: Final = 0.05  # seconds
 
 
 class Possession(Protocol):
-    """What the command needs: a lock, or a leadership."""
+    """A lock or a leadership, which the command needs."""
 
     @property
     def is_lost(self) -> bool:
@@ -163,7 +163,7 @@ class Job:
         self._has_terminal = self._wants_terminal
 
     def _prepared(self, parent: int) -> Callable[[], None]:
-        """What the child runs first: it takes the terminal, and is tied to its parent where the system can do that."""
+        """Return the function that the child runs first: it takes the terminal, and ties itself to its parent."""
         tie = _tie_to(parent)
         terminal = self._terminal if self._wants_terminal else None
         may_read = self._terminal.foreground(self._group) is Foreground.OURS
@@ -277,7 +277,7 @@ class Job:
 
 
 def _tie_to(parent: int) -> Callable[[], None] | None:
-    """What the child runs first, so that it gets SIGTERM when its parent dies; None where that does not exist."""
+    """Return a function for the child, after which it gets SIGTERM when its parent dies; None except on Linux."""
     if sys.platform != "linux":
         return None
     import ctypes

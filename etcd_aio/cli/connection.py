@@ -248,7 +248,7 @@ def _printed(command: str) -> str:
 
 
 def terminal_prompt() -> Callable[[str], str] | None:
-    """What asks for a password on the terminal; None if stdin is none."""
+    """The password prompt, or None if stdin is not a terminal."""
     if not sys.stdin.isatty():
         return None
     return _ask

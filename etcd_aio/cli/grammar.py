@@ -137,7 +137,7 @@ def _plain_words(command: click.Command, ctx: click.Context, words: Sequence[str
 
 
 def _completer(name: str) -> Callable[[click.Context, click.Parameter, str], list[str]] | None:
-    """What completes arguments, imported when it is used."""
+    """Return a function that completes arguments by one of `completion.py`, which it imports when it is called."""
     if not name:
         return None
 

@@ -1,4 +1,4 @@
-"""What a restore changes: the keys of a dump beside those of the store, both in order. Pure."""
+"""The changes of a restore: the keys of a dump beside those of the store, both in order. Pure."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
@@ -61,7 +61,7 @@ def moved(keys: Iterable[DumpedKey], prefix: bytes, to_prefix: bytes) -> Iterato
 
 
 def change_of(wanted: DumpedKey | None, found: KeyValue | None, *, keeps_leases: bool, prunes: bool) -> Change | None:
-    """What makes one key what a dump says; None for nothing.
+    """The change after which a key is as in the dump; None if it is already.
 
     Args:
         wanted: the key of the dump.

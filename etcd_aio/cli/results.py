@@ -1,4 +1,4 @@
-"""What a command shows: results of the client, with the words of the command that are printed beside them."""
+"""The output of commands: results of the client, with the words of the command that are printed beside them."""
 
 from dataclasses import dataclass
 from typing import TypeAlias
@@ -159,7 +159,7 @@ Shown: TypeAlias = (
     | UserListResult
     | Watched
 )
-"""Whatever a command shows."""
+"""All results that a command may show."""
 
 
 @dataclass(frozen=True, slots=True)

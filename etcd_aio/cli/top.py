@@ -131,7 +131,7 @@ async def _snapshots(
 
 
 async def _answer(client: Client, limit: float) -> Answer:
-    """What a member says of itself. Its metrics may be elsewhere, or not to be had, which is not an error."""
+    """Ask a member for its status and its metrics, which it may serve elsewhere or nowhere."""
     clock = asyncio.get_running_loop().time
     endpoint = client.endpoints[0]
     reading = start_task(_metrics(client, limit), name="etcd-aio top metrics")

@@ -9,7 +9,7 @@ from etcd_aio.types import AlarmResult, MemberListResult, StatusResult
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What one endpoint has said when it was asked.
+    """The answer of one endpoint.
 
     Attributes:
         status: its status; None if it did not answer.
@@ -95,7 +95,7 @@ class PrefixRow:
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """What `top` shows at one instant.
+    """The state that `top` shows at one instant.
 
     Attributes:
         cluster_id: in hexadecimal; empty if no member has ever answered.
@@ -124,7 +124,7 @@ class Snapshot:
 
 @dataclass(slots=True)
 class Counters:
-    """What has come on the watch of a prefix since the last snapshot.
+    """The events of the watch of a prefix since the last snapshot.
 
     Attributes:
         events: that have come.

@@ -58,7 +58,7 @@ def _has_metrics(row: MemberRow) -> bool:
 
 
 def _metrics(snapshot: Snapshot) -> Table:
-    """What the members' own metrics say: rows of their own, since a terminal has no room for so many columns."""
+    """The table of the members' metrics: its own, since a terminal has no room for so many columns."""
     table = _table(("member", "watchers", "events/s", "slow applies", "fsync p99 ms", "pending"))
     for row in snapshot.members:
         numbers = (row.watchers, row.events, row.slow_applies, row.fsync_p99_ms, row.pending)
@@ -84,7 +84,7 @@ def _reason(text: str) -> Text:
 
 
 def _text(text: str) -> Text:
-    """What members say of themselves, which must not control the terminal."""
+    """A text from a member, which must not control the terminal."""
     return Text(printable(text))
 
 

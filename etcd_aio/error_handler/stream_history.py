@@ -90,7 +90,7 @@ class StreamHistory:
         self._tell("lost", endpoint, end.error)
 
     def on_end(self, error: EtcdError | None, *, is_closed: bool) -> None:
-        """There will be no further stream until it is needed again.
+        """No further stream is opened until one is needed again.
 
         Args:
             error: the reason; None if the stream is just not needed any more.

@@ -27,7 +27,7 @@ _TLS_SHUTDOWN_TIMEOUT: Final = 1.0  # asyncio's 30 s would hold a closing client
 
 @dataclass(frozen=True, slots=True)
 class Route:
-    """All that a dial needs.
+    """The addresses and the TLS context of one dial.
 
     Attributes:
         target: where to.

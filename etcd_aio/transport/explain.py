@@ -19,7 +19,7 @@ ENOUGH: Final = 9
 """So many bytes tell the protocol: the head of an HTTP/2 frame. Fewer may be the beginning of it."""
 
 USE_GATEWAY: Final = ': perhaps a proxy passes HTTP/1 only (then use engine="gateway" or engine="auto"), or it is '
-"""What follows the proof that HTTP/2 does not pass; `without_hint` removes it."""
+"""The advice after the proof that HTTP/2 does not pass; `without_hint` removes it."""
 
 _NOT_GRPC: Final = ': perhaps a proxy turns HTTP/2 into HTTP/1 (then use engine="gateway"), or it is another service'
 # What servers of HTTP/1 make of gRPC.
@@ -95,7 +95,7 @@ def without_hint(error: BaseException) -> str:
 
 
 def explain_not_grpc(status: str) -> str:
-    """What an answer over HTTP/2 without a gRPC status may mean, by its HTTP status; empty if it tells nothing."""
+    """The likely cause of an answer over HTTP/2 without a gRPC status, by its HTTP status; empty if unknown."""
     return _NOT_GRPC if status in _TURNED else ""
 
 

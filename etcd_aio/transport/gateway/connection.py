@@ -218,7 +218,7 @@ class GatewayConnection:
                 raise
 
     def _leader_check(self, metadata: Metadata) -> Callable[[JsonStream], None]:
-        """What ends a quiet stream whose member has lost its leader, as the server does where it knows the metadata."""
+        """Return a check that ends a quiet stream whose member has lost its leader, as the server does for gRPC."""
         needs = tuple(pair for pair in metadata if pair[0] != "token")  # which a stream that is open does not need
         probe = self._service.probe
         if probe is None or not any(name == "hasleader" for name, _ in needs):

@@ -227,7 +227,7 @@ _names: Final = cache(_Names)
 
 
 def _plain(name: str) -> str:
-    """What the .proto name, the JSON name and the attribute of a field have in common."""
+    """The letters that the .proto name, the JSON name and the attribute of a field have in common."""
     return name.replace("_", "").lower()
 
 
