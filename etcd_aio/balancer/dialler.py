@@ -49,7 +49,7 @@ class DialOwner(Protocol):
     """The sub-connection, as its dialler sees it."""
 
     def on_dialling(self) -> ConnectionRecord:
-        """A dial begins; returns the record of the connection to be."""
+        """Note that a dial begins; return the record of the future connection."""
         ...
 
     def on_connected(self, record: ConnectionRecord, connection: Connection) -> None:

@@ -274,7 +274,7 @@ def _show_errors(session: Session, load: Load) -> bool:
 
 
 class Bar:
-    """How far a load is, on stderr if that is a terminal.
+    """Shows the progress of a load on stderr, if that is a terminal.
 
     Args:
         whole: what all of it is.
@@ -286,7 +286,7 @@ class Bar:
         self._then = 0.0
 
     def show(self, count: int) -> None:
-        """So many were made; shown once a second."""
+        """Show how many were made, at most once a second."""
         now = time.monotonic()
         if self._is_shown and now - self._then >= 1.0:
             self._then = now

@@ -39,7 +39,7 @@ class Possession(Protocol):
 
     @property
     def is_lost(self) -> bool:
-        """Whether it was lost, by the clock too."""
+        """Whether the lock or the leadership was lost, by the clock too."""
         ...
 
     @property

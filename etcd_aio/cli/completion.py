@@ -20,7 +20,7 @@ from etcd_aio.errors import EtcdError
 
 _SHELLS: Final = ("bash", "zsh", "fish")
 _SECONDS: Final = 0.3
-"""For the keys: a shell waits meanwhile."""
+"""Limit for reading the keys: a shell waits meanwhile."""
 
 _MOST: Final = 200
 

@@ -1,4 +1,4 @@
-"""From global flags, etcdctl's variables and a context to clients.
+"""Makes clients from global flags, etcdctl's variables and a context.
 
 A flag overrides the variable of its name, and that the setting of the context. Flags and settings become variables,
 which `Client.from_env` reads: all have the same values and checks.
@@ -82,7 +82,7 @@ _OF_USER: Final = frozenset({"USER", "PASSWORD", "AUTH_JWT_TOKEN"})
 
 
 class Connection:
-    """Where commands go, and how.
+    """The settings of the clients of one command.
 
     Args:
         flags: the global flags that were given, by name.

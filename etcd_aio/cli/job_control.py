@@ -113,7 +113,7 @@ class Terminal:
 
 @contextmanager
 def _sigttou_blocked() -> Iterator[None]:
-    """As it must be for a process in the background that sets the foreground."""
+    """Block SIGTTOU, which would stop a process in the background that sets the foreground."""
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTTOU})
     try:
         yield

@@ -25,7 +25,7 @@ _SECONDS_TO_INTERRUPT: Final = 2.0
 
 
 def is_serializable(consistency: str) -> bool:
-    """Whether the word for the consistency says so.
+    """Whether the word for the consistency is that for serializable reads.
 
     Raises:
         Failure: there is no such word.
@@ -123,7 +123,7 @@ async def get(session: Session, words: tuple[str, ...], **options: Any) -> None:
 
 
 async def _streamed(client: Client, operation: op.RangeOp, order: str) -> RangeResult:
-    """The same result, read in chunks.
+    """Read a range in chunks, as one result.
 
     Raises:
         Failure: an order is given, and it is not that of the keys.

@@ -10,7 +10,7 @@ from etcd_aio.cli.go_text import quoted
 
 _OP_BYTES: Final = 32  # of a request, besides key and value of an operation, at most
 MOST_BYTES: Final = 2**20
-"""Of a txn: etcd accepts 1.5 MiB."""
+"""The most bytes of a txn: etcd accepts 1.5 MiB."""
 
 
 @dataclass(frozen=True, slots=True)

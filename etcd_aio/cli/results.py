@@ -56,7 +56,7 @@ class MembersChanged:
 
 @dataclass(frozen=True, slots=True)
 class LeaseShown:
-    """How long a lease lasts.
+    """The remaining time of a lease.
 
     Attributes:
         result: the answer.
@@ -164,7 +164,7 @@ Shown: TypeAlias = (
 
 @dataclass(frozen=True, slots=True)
 class Style:
-    """How a result is shown.
+    """Options for showing a result.
 
     Attributes:
         is_hex: keys and values, or ids, in hexadecimal.

@@ -100,7 +100,7 @@ class LocalReason(Enum):
     """The reply exceeds the client's limit; another attempt would get the same one."""
 
     MALFORMED = "malformed"
-    """A message came whole and cannot be read. The next stream would begin with the same one."""
+    """The message is complete and cannot be read. The next stream would begin with the same one."""
 
     GIVEN_UP = "given-up"
     """The member is silent while others answer, and the call can move to one of them: see `Connection.give_up`."""

@@ -52,7 +52,7 @@ class PeerNetwork:
             await proxy.aclose()
 
     def close_now(self) -> None:
-        """The same without an await."""
+        """Do what `aclose` does, without waiting."""
         for proxy in self._proxies.values():
             proxy.close_now()
 

@@ -97,7 +97,7 @@ class Call:
 
     @property
     def unsent(self) -> range:
-        """As many as bytes of the request have not left this machine; see `uploads.Upload`."""
+        """The number of bytes of the request that have not left this machine; see `uploads.Upload`."""
         return range(len(self._request) if self.channel is None else self.channel.unflushed)
 
     @property

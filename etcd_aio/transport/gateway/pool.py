@@ -121,7 +121,7 @@ class Pool:
         self._dial_more()
 
     def start_ping(self, call: Call) -> None:
-        """The same before all others, over one more socket if need be, which ends with it."""
+        """Give a ping a socket before all calls: one more if need be, which ends with it."""
         channel = self._take_idle()
         if channel is not None:
             call.begin(channel)

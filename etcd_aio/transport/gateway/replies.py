@@ -134,7 +134,7 @@ def refusal(status: int, headers: Mapping[str, str], body: bytes) -> AttemptFail
 
 
 def is_without_gateway(status: int, body: bytes) -> bool:
-    """Whether it is the answer of an etcd that serves no gateway there, such as at its peer port."""
+    """Whether an answer is that of an etcd that serves no gateway there, such as at its peer port."""
     return status == 404 and body.strip() == _NO_HANDLER
 
 

@@ -172,7 +172,7 @@ class JsonStream:
         """Stop timers."""
 
     def _refusal(self) -> AttemptFailure:
-        """Why nothing more can be sent."""
+        """The reason why nothing more can be sent."""
         if self._failure is None:
             return AttemptFailure(StatusCode.CANCELLED, "the stream takes no more", Delivery.UNKNOWN)
         # A status that has come and waits behind other messages is the better reason.
