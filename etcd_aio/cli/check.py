@@ -39,7 +39,7 @@ GROUP = VerbGroup("check", "Checks whether the cluster can sustain a load")
 
 
 @dataclass(slots=True)
-class Load:
+class PutLoad:
     """Puts at a rate, or as fast as they go.
 
     Attributes:
@@ -128,8 +128,8 @@ async def perf(session: Session, words: tuple[str, ...], **options: Any) -> None
     clock = asyncio.get_running_loop().time
     async with session.client() as client:
         await _check_empty(client, prefix)
-        load = Load(client, prefix, (256, 1024))
-        bar = Bar(f"{rate * int(_SECONDS)} puts")
+        load = PutLoad(client, prefix, (256, 1024))
+        bar = ProgressBar(f"{rate * int(_SECONDS)} puts")
         busy = time.process_time()
         due = steady(rate, clock(), clock() + _SECONDS, clock)
         with _telling_what_is_left(session, prefix):
@@ -183,8 +183,8 @@ async def datascale(session: Session, words: tuple[str, ...], **options: Any) ->
             f"Start data scale check for work load [{pairs} key-value pairs, {_PAIR_BYTES} bytes per key-value, "
             f"{clients} concurrent clients]."
         )
-        load = Load(client, prefix, (512, 512))
-        bar = Bar(f"{pairs} puts")
+        load = PutLoad(client, prefix, (512, 512))
+        bar = ProgressBar(f"{pairs} puts")
         left = iter(range(pairs))
         with _telling_what_is_left(session, prefix):
             await load.run(clients, lambda: None if next(left, None) is None else 0.0, bar.show)
@@ -264,7 +264,7 @@ async def _clean(session: Session, client: Client, prefix: bytes, options: dict[
         session.line(f"Defragmented {quoted(endpoint)}")
 
 
-def _show_errors(session: Session, load: Load) -> bool:
+def _show_errors(session: Session, load: PutLoad) -> bool:
     """Print the errors; returns whether there were none."""
     if load.errors:
         session.line("FAIL: too many errors")
@@ -273,7 +273,7 @@ def _show_errors(session: Session, load: Load) -> bool:
     return not load.errors
 
 
-class Bar:
+class ProgressBar:
     """Shows the progress of a load on stderr, if that is a terminal.
 
     Args:

@@ -75,7 +75,7 @@ async def run_while_held(
 
     Cancellation kills the command.
     """
-    job = Job(held, ends_on_loss=on_lost != "ignore", grace=grace)
+    job = ChildJob(held, ends_on_loss=on_lost != "ignore", grace=grace)
     try:
         job.start(command, environ)
         with handled((signal.SIGCHLD,), job.look), handled((signal.SIGCONT,), job.go_on):
@@ -97,7 +97,7 @@ async def run_while_held(
         raise Failure(code, f"exit status {code}")
 
 
-async def _watched(job: "Job", on_lost: str) -> None:
+async def _watched(job: "ChildJob", on_lost: str) -> None:
     """Wait for the end of the job; end it when what it needs is lost."""
     loss = start_task(job.held.lost(), name="etcd-aio loss")
     try:
@@ -112,7 +112,7 @@ async def _watched(job: "Job", on_lost: str) -> None:
         await asyncio.wait((job.ended, loss))
 
 
-class Job:
+class ChildJob:
     """The process group of a command.
 
     Args:

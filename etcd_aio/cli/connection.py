@@ -81,7 +81,7 @@ _OF_ENDPOINTS: Final = frozenset({"ENDPOINTS", "DISCOVERY_SRV", "DISCOVERY_SRV_N
 _OF_USER: Final = frozenset({"USER", "PASSWORD", "AUTH_JWT_TOKEN"})
 
 
-class Connection:
+class ClientSettings:
     """The settings of the clients of one command.
 
     Args:

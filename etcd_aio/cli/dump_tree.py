@@ -22,7 +22,7 @@ from etcd_aio.cli.dump_format import packed
 _INDENT: Final = "  "
 
 
-class Tree:
+class DumpTree:
     """The document of keys that come one by one, in order."""
 
     def __init__(self) -> None:

@@ -9,7 +9,7 @@ from etcd_aio import Client
 from etcd_aio.cli.go_text import duration
 from etcd_aio.cli.grammar import Switch, VerbGroup, value
 from etcd_aio.cli.outcome import ExitCode, Failure
-from etcd_aio.cli.results import HashReport, Health, HealthReport, StatusReport
+from etcd_aio.cli.results import EndpointHealth, HashReport, HealthReport, StatusReport
 from etcd_aio.cli.session import Session
 from etcd_aio.errors import EtcdError, PermissionDeniedError
 
@@ -66,12 +66,12 @@ async def health(session: Session, words: tuple[str, ...], *, cluster: bool) -> 
         raise Failure(ExitCode.ERROR, "unhealthy cluster")
 
 
-async def health_of(session: Session, endpoints: Sequence[str]) -> tuple[Health, ...]:
+async def health_of(session: Session, endpoints: Sequence[str]) -> tuple[EndpointHealth, ...]:
     """Ask every endpoint whether it is healthy."""
     return tuple(
-        Health(endpoint, is_healthy=False, took="", error=f"{answer}")
+        EndpointHealth(endpoint, is_healthy=False, took="", error=f"{answer}")
         if isinstance(answer, EtcdError)
-        else Health(endpoint, is_healthy=not answer[1], took=duration(answer[0]), error=answer[1])
+        else EndpointHealth(endpoint, is_healthy=not answer[1], took=duration(answer[0]), error=answer[1])
         for endpoint, answer in await ask_all(session, endpoints, _health)
     )
 

@@ -14,8 +14,8 @@ from typing import Any, Final, TypeAlias
 from etcd_aio.cli.messages import NUMBERS, RESPONSES, is_message, items_of
 from etcd_aio.cli.results import (
     ClusterHealth,
+    EndpointHealth,
     HashReport,
-    Health,
     HealthReport,
     LeaseShown,
     MembersChanged,
@@ -88,7 +88,7 @@ def _value(result: Shown, style: Style) -> Json:
             return _struct(result)
 
 
-def _health(row: Health) -> Json:
+def _health(row: EndpointHealth) -> Json:
     shown: dict[str, Json] = {"endpoint": row.endpoint, "health": row.is_healthy, "took": row.took}
     return {**shown, "error": row.error} if row.error else shown
 

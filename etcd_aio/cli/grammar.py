@@ -243,7 +243,7 @@ def verb(name: str, usage: str = "", *options: click.Parameter, **traits: Unpack
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class VerbEntry:
     """A verb of a group.
 
     Attributes:
@@ -272,7 +272,7 @@ class VerbGroup(click.Group):
         entries: the verbs by name, besides those that `verb` makes.
     """
 
-    def __init__(self, name: str, help: str, entries: Mapping[str, Entry] = MappingProxyType({})) -> None:
+    def __init__(self, name: str, help: str, entries: Mapping[str, VerbEntry] = MappingProxyType({})) -> None:
         super().__init__(name, params=global_options(), help=help)
         self._entries = dict(entries)
 
@@ -291,7 +291,7 @@ class VerbGroup(click.Group):
 
         def made(work: Work) -> Verb:
             found = verb(name, usage, *options, **traits)(work)
-            self._entries[name] = Entry(found, short or re.split("[;:.]", work.__doc__ or "")[0])
+            self._entries[name] = VerbEntry(found, short or re.split("[;:.]", work.__doc__ or "")[0])
             return found
 
         return made

@@ -14,7 +14,7 @@ MOST_BYTES: Final = 2**20
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class KeyChange:
     """One key that is put or deleted.
 
     Attributes:
@@ -60,7 +60,9 @@ def moved(keys: Iterable[DumpedKey], prefix: bytes, to_prefix: bytes) -> Iterato
         yield replace(one, key=key)
 
 
-def change_of(wanted: DumpedKey | None, found: KeyValue | None, *, keeps_leases: bool, prunes: bool) -> Change | None:
+def change_of(
+    wanted: DumpedKey | None, found: KeyValue | None, *, keeps_leases: bool, prunes: bool
+) -> KeyChange | None:
     """The change after which a key is as in the dump; None if it is already.
 
     Args:
@@ -70,13 +72,13 @@ def change_of(wanted: DumpedKey | None, found: KeyValue | None, *, keeps_leases:
         prunes: keys that the dump does not have are deleted.
     """
     if wanted is None:
-        return Change(found.key, found, None) if found is not None and prunes else None
+        return KeyChange(found.key, found, None) if found is not None and prunes else None
     if found is not None and found.value == wanted.value and bool(found.lease) == (keeps_leases and bool(wanted.lease)):
         return None
-    return Change(wanted.key, found, wanted)
+    return KeyChange(wanted.key, found, wanted)
 
 
-def is_conflict(change: Change, head: DumpHead) -> bool:
+def is_conflict(change: KeyChange, head: DumpHead) -> bool:
     """Whether a key has changed since the dump was made."""
     now = 0 if change.before is None else change.before.mod_revision
     if change.after is None:

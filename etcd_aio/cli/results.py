@@ -85,7 +85,7 @@ class Watched:
 
 
 @dataclass(frozen=True, slots=True)
-class Health:
+class EndpointHealth:
     """Whether an endpoint is healthy.
 
     Attributes:
@@ -105,7 +105,7 @@ class Health:
 class HealthReport:
     """The health of endpoints."""
 
-    rows: tuple[Health, ...]
+    rows: tuple[EndpointHealth, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,7 +118,7 @@ class ClusterHealth:
     """
 
     is_healthy: bool
-    endpoints: tuple[Health, ...]
+    endpoints: tuple[EndpointHealth, ...]
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import BinaryIO, Final, TypeVar
 
 from etcd_aio import Client
-from etcd_aio.cli.connection import Connection, terminal_prompt
+from etcd_aio.cli.connection import ClientSettings, terminal_prompt
 from etcd_aio.cli.contexts import VARIABLE, ContextFile
 from etcd_aio.cli.formats import FORMATS
 from etcd_aio.cli.outcome import ExitCode, Failure, bad_arguments
@@ -44,7 +44,7 @@ class Session:
         context = None
         if not is_local:
             context = ContextFile().read().chosen(flags.get("context") or os.environ.get(VARIABLE, ""))
-        self.connection = Connection(flags, os.environ, terminal_prompt(), context, options)
+        self.connection = ClientSettings(flags, os.environ, terminal_prompt(), context, options)
         self.format = self.connection.setting("write_out", "simple")
         values = self.connection.setting("values", "text")
         if values not in ("text", "json"):

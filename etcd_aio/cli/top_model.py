@@ -8,7 +8,7 @@ from etcd_aio.types import AlarmResult, MemberListResult, StatusResult
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class MemberAnswer:
     """The answer of one endpoint.
 
     Attributes:
@@ -94,7 +94,7 @@ class PrefixRow:
 
 
 @dataclass(frozen=True, slots=True)
-class Snapshot:
+class TopSnapshot:
     """The state that `top` shows at one instant.
 
     Attributes:
@@ -165,11 +165,11 @@ class Top:
     def look(
         self,
         now: float,
-        answers: Mapping[str, Answer],
+        answers: Mapping[str, MemberAnswer],
         members: MemberListResult | None,
         alarms: AlarmResult | None,
         watched: Mapping[str, Counters],
-    ) -> Snapshot:
+    ) -> TopSnapshot:
         """The next snapshot. The counters begin anew.
 
         Args:
@@ -192,7 +192,7 @@ class Top:
             self._last[endpoint] = self._row(endpoint, answer, now, applied)
         seconds = max(now - self._time, 1e-9)
         self._time = now
-        return Snapshot(
+        return TopSnapshot(
             cluster_id=f"{self._cluster_id:x}" if self._cluster_id else "",
             version=min((status.version for status in statuses), key=_numbers, default=""),
             leader=self._name(leader) if leader else "",
@@ -207,7 +207,7 @@ class Top:
             prefixes=tuple(self._prefix(prefix, counters, seconds) for prefix, counters in watched.items()),
         )
 
-    def _row(self, endpoint: str, answer: Answer, now: float, applied: int) -> MemberRow:
+    def _row(self, endpoint: str, answer: MemberAnswer, now: float, applied: int) -> MemberRow:
         status = answer.status
         before = self._last[endpoint]
         if status is None:

@@ -35,7 +35,7 @@ from etcd_aio.error_handler.lifetime import Lifetime
 from etcd_aio.error_handler.outcome import attempt_of, local_error_of, meaning_of, server_error_of
 from etcd_aio.error_handler.reply import LARGE, check_cluster, finish_in_steps
 from etcd_aio.error_handler.retry_policy import RetryBudget, RetryPolicy
-from etcd_aio.error_handler.retry_verdicts import CallFacts, Verdict, judge_call, may_have_been_applied
+from etcd_aio.error_handler.retry_verdicts import CallFacts, RetryVerdict, judge_call, may_have_been_applied
 from etcd_aio.error_handler.token_manager import TokenManager
 from etcd_aio.error_handler.token_state import TokenRefusals, TokenRemedy
 from etcd_aio.errors import (
@@ -326,9 +326,9 @@ class CallAttempts(Generic[Request, Reply]):
                 is_given_up=failure.reason is LocalReason.GIVEN_UP,
             )
         )
-        if verdict is Verdict.FAIL:
+        if verdict is RetryVerdict.FAIL:
             self._raise(failure, error, could_renew=token_remedy is TokenRemedy.RENEW)
-        if verdict is Verdict.REFRESH_TOKEN and error is not None and token_remedy is TokenRemedy.RENEW:
+        if verdict is RetryVerdict.REFRESH_TOKEN and error is not None and token_remedy is TokenRemedy.RENEW:
             await self._renew_token(error)
             return
         if failure.reason is LocalReason.GIVEN_UP:
@@ -356,7 +356,7 @@ class CallAttempts(Generic[Request, Reply]):
             except ClientClosedError:
                 raise self._finish(ClientClosedError(_CLOSED_DURING_CALL)) from None
 
-    def _charge_budget(self, failure: AttemptFailure, verdict: Verdict, *, is_known: bool) -> None:
+    def _charge_budget(self, failure: AttemptFailure, verdict: RetryVerdict, *, is_known: bool) -> None:
         """Charge the retry budget for an attempt that may have failed because the cluster is overloaded.
 
         Args:
@@ -364,10 +364,12 @@ class CallAttempts(Generic[Request, Reply]):
             verdict: on it.
             is_known: the member's health shows the failure to all other calls, so that no retry storm can follow.
         """
-        if verdict is Verdict.AT_ONCE:
+        if verdict is RetryVerdict.AT_ONCE:
             is_charged = failure.reason is LocalReason.GIVEN_UP
         else:  # a member that refuses a token is healthy
-            is_charged = verdict is Verdict.BACKOFF and not is_known and failure.delivery is not Delivery.UNPROCESSED
+            is_charged = (
+                verdict is RetryVerdict.BACKOFF and not is_known and failure.delivery is not Delivery.UNPROCESSED
+            )
         if is_charged and self._context.budget is not None:
             self._context.budget.on_failure()
 

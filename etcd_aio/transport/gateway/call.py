@@ -20,7 +20,7 @@ JSON_SLACK: Final = 65_536
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Answer:
+class HttpAnswer:
     """A whole HTTP response.
 
     Attributes:
@@ -41,7 +41,7 @@ class CallOwner(Protocol):
         """A call is done with its socket, which may be used again if it `keeps_alive`."""
 
 
-class Call:
+class HttpCall:
     """One request. See `channel.User`.
 
     Args:
@@ -84,7 +84,7 @@ class Call:
         self._parser = ResponseParser(self._on_body)
         self.may_move = may_move
         self.channel: Channel | None = None
-        self.future: asyncio.Future[Answer] = self._loop.create_future()
+        self.future: asyncio.Future[HttpAnswer] = self._loop.create_future()
         self._timer: DeadlineTimer | None = None
         if deadline != NEVER:
             self._timer = DeadlineTimer(self._loop, self._expire)
@@ -162,7 +162,7 @@ class Call:
     def _answered(self) -> None:
         parser = self._parser
         if not self.future.done():  # before its owner hears of it
-            self.future.set_result(Answer(parser.status, parser.headers, b"".join(self._body)))
+            self.future.set_result(HttpAnswer(parser.status, parser.headers, b"".join(self._body)))
         channel, self.channel = self.channel, None
         if channel is not None:
             channel.user = None

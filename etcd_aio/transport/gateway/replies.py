@@ -12,7 +12,7 @@ from contextlib import suppress
 from typing import Final
 
 from etcd_aio.errors import AttemptFailure, Delivery, LocalReason, StatusCode
-from etcd_aio.transport.gateway.json_mapping import MappingError, Route
+from etcd_aio.transport.gateway.json_mapping import GatewayRoute, MappingError
 from etcd_aio.transport.response import http_status_code
 
 NO_GATEWAY: Final = (
@@ -35,7 +35,7 @@ _MOST_CODE: Final = max(StatusCode)
 _MOST_SEARCHED: Final = 256
 
 
-def reply_of(status: int, headers: Mapping[str, str], body: bytes, route: Route) -> bytes:
+def reply_of(status: int, headers: Mapping[str, str], body: bytes, route: GatewayRoute) -> bytes:
     """The encoded reply of a whole answer to a unary call.
 
     Args:

@@ -10,7 +10,7 @@ from etcd_aio.errors import AttemptFailure, Delivery, StatusCode
 from etcd_aio.transport.framing import check_prefix
 from etcd_aio.transport.gateway.call import JSON_FACTOR, JSON_SLACK
 from etcd_aio.transport.gateway.channel import Channel
-from etcd_aio.transport.gateway.json_mapping import Route
+from etcd_aio.transport.gateway.json_mapping import GatewayRoute
 from etcd_aio.transport.gateway.replies import streamed
 from etcd_aio.transport.interface import BEGINNING
 from etcd_aio.transport.response import lost
@@ -32,7 +32,7 @@ class JsonStream:
         channel: its socket; None before it has one, and once it is over.
     """
 
-    def __init__(self, route: Route, limit: int, on_closed: Callable[["JsonStream"], None]) -> None:
+    def __init__(self, route: GatewayRoute, limit: int, on_closed: Callable[["JsonStream"], None]) -> None:
         self._loop = asyncio.get_running_loop()
         self._route = route
         self._limit = limit

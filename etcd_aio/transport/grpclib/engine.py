@@ -2,8 +2,8 @@
 
 grpclib's `Channel` is not used: it would only dial, and the balancer decides about dialling (`dial.py`).
 
-Every await on grpclib happens in a task of the engine, never in the caller's (`_Call.run`). The caller waits for a
-future that its deadline, the connection's end or its own cancellation resolve at once; the task is then cancelled.
+Every await on grpclib happens in a task of the engine, never in the caller's (`_GrpclibCall.run`). The caller waits for
+a future that its deadline, the connection's end or its own cancellation resolve at once; the task is then cancelled.
 """
 
 import asyncio
@@ -92,7 +92,7 @@ class GrpclibConnection:
     ) -> None:
         self.protocol = GrpclibProtocol(options, self._on_goaway, self._on_lost, slower=pace.factor(target))
         self.max_receive_bytes = options.max_receive_bytes
-        self.calls: set[_Call] = set()
+        self.calls: set[_GrpclibCall] = set()
         self.tasks: set[asyncio.Task[Any]] = set()
         self._owner = owner
         self._target = target
@@ -114,7 +114,7 @@ class GrpclibConnection:
     ) -> bytes:
         # grpclib gives replies whole, so nothing is ever collected.
         last = deadline if whole_by is None else whole_by
-        call = _Call(self, path, metadata, last, is_unary=True, may_move=may_move)
+        call = _GrpclibCall(self, path, metadata, last, is_unary=True, may_move=may_move)
         if is_heavy:
             self.protocol.liveness.heavy_began()
         try:
@@ -127,7 +127,7 @@ class GrpclibConnection:
     async def open_stream(
         self, path: str, metadata: Metadata, deadline: float, collect: Collect | None = None
     ) -> "GrpclibMessageStream":
-        call = _Call(self, path, metadata, NEVER, is_unary=False)  # the stream itself has no deadline
+        call = _GrpclibCall(self, path, metadata, NEVER, is_unary=False)  # the stream itself has no deadline
         try:
             await call.run(call.open, deadline)
         except BaseException:  # also a cancellation: the connection has no other owner yet
@@ -150,7 +150,7 @@ class GrpclibConnection:
     async def aclose(self) -> None:
         await unwound(self.close())
 
-    # For _Call.
+    # For _GrpclibCall.
 
     def request_headers(self, path: str, timeout: float, metadata: Metadata) -> list[tuple[str, str]]:
         """All headers of a request."""
@@ -193,7 +193,7 @@ class GrpclibConnection:
         self._owner.on_lost(error)
 
 
-class _Call:
+class _GrpclibCall:
     """One HTTP/2 stream of a connection, for a unary call or a stream of messages.
 
     It counts as open from its creation until `close`. `fail` and `close` may be called at any time. The constructor
@@ -437,7 +437,7 @@ class _Call:
 class GrpclibMessageStream:
     """A stream of messages. See `interface.Stream`."""
 
-    def __init__(self, call: _Call) -> None:
+    def __init__(self, call: _GrpclibCall) -> None:
         self._call = call
         self._receiving: asyncio.Future[bytes | None] | None = None
         self._has_ended = False
