@@ -133,7 +133,7 @@ async def connect(
     is_reached = False
     shared = crowd()
     clock = asyncio.get_running_loop().time
-    peer = (target.host, target.port, target.path)
+    peer = target.place
 
     def made() -> C:
         new = make()

@@ -70,7 +70,8 @@ def judge_trailers(trailers: Mapping[str, str]) -> AttemptFailure | None:
     code = StatusCode.from_number(int(text))
     if code is StatusCode.OK:  # "00": a number, but not one that gRPC writes
         return None
-    return AttemptFailure(code, message, Delivery.ANSWERED, pushback=_pushback(trailers))
+    pushback = pushback_seconds(trailers.get("grpc-retry-pushback-ms"))
+    return AttemptFailure(code, message, Delivery.ANSWERED, pushback=pushback)
 
 
 def judge_reset(code: int, *, has_begun: bool) -> AttemptFailure:
@@ -122,9 +123,8 @@ def _text(quoted: str) -> str:
     return unquote_to_bytes(quoted[:_MAX_QUOTED].encode("latin-1", "replace")).decode("utf-8", "replace")
 
 
-def _pushback(trailers: Mapping[str, str]) -> float | None:
-    """Seconds of `grpc-retry-pushback-ms`; unparsable or negative means "do not retry" (gRPC A6)."""
-    text = trailers.get("grpc-retry-pushback-ms")
+def pushback_seconds(text: str | None) -> float | None:
+    """Seconds of a `grpc-retry-pushback-ms`, if there is one; unparsable or negative means "do not retry" (gRPC A6)."""
     if text is None:
         return None
     return int(text) / 1000 if text.isascii() and text.isdigit() and len(text) <= 9 else -1.0

@@ -13,12 +13,14 @@ from typing import Final
 
 from etcd_aio.errors import AttemptFailure, Delivery, LocalReason, StatusCode
 from etcd_aio.transport.gateway.json_mapping import GatewayRoute, MappingError
-from etcd_aio.transport.response import http_status_code
+from etcd_aio.transport.response import http_status_code, pushback_seconds
 
 NO_GATEWAY: Final = (
     "this address does not answer as etcd's JSON gateway does: "
     "it may be etcd's peer port, an etcd with --enable-grpc-gateway=false, or another service"
 )
+
+REFUSED_HOST: Final = "HTTP status 421: the server refuses requests to this host name (etcd --host-whitelist)"
 
 _NO_SUCH_PATH: Final = "Not Found"  # of the gateway itself
 _NO_HANDLER: Final = b"404 page not found"  # of Go's HTTP server without the gateway
@@ -119,14 +121,14 @@ def refusal(status: int, headers: Mapping[str, str], body: bytes) -> AttemptFail
         found = found["error"]  # of a stream that ends before its first message
     failure = _status(found) if isinstance(found, dict) else None
     if failure is not None:
-        failure.pushback = _pushback(headers)
+        text = headers.get("grpc-trailer-grpc-retry-pushback-ms", headers.get("grpc-metadata-grpc-retry-pushback-ms"))
+        failure.pushback = pushback_seconds(text)
         return failure
     if status == 400 and b"CommonName" in body[:_MOST_SEARCHED]:
         text = "the gateway takes no certificate with a common name: use auth= without one, or engine='native'"
         return AttemptFailure(StatusCode.PERMISSION_DENIED, text, Delivery.ANSWERED)
     if status == 421:
-        text = "HTTP status 421: the server refuses requests to this host name (etcd --host-whitelist)"
-        return AttemptFailure(StatusCode.PERMISSION_DENIED, text, Delivery.UNKNOWN)
+        return AttemptFailure(StatusCode.PERMISSION_DENIED, REFUSED_HOST, Delivery.UNKNOWN)
     if status == 413:
         text = "HTTP status 413: a proxy on the way refuses a request of this size"
         return AttemptFailure(StatusCode.RESOURCE_EXHAUSTED, text, Delivery.UNKNOWN)
@@ -183,10 +185,3 @@ def _status(found: Mapping[str, object]) -> AttemptFailure | None:
     elif _OWN_CLOSED.search(message):
         message = f"{message}: the member closed the gateway's own connection; if it always does, {_OWN_CERTIFICATE}"
     return AttemptFailure(StatusCode.from_number(code), message, Delivery.ANSWERED)
-
-
-def _pushback(headers: Mapping[str, str]) -> float | None:
-    text = headers.get("grpc-trailer-grpc-retry-pushback-ms", headers.get("grpc-metadata-grpc-retry-pushback-ms"))
-    if text is None:
-        return None
-    return int(text) / 1000 if text.isascii() and text.isdigit() and len(text) <= 9 else -1.0

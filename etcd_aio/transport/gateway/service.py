@@ -10,7 +10,7 @@ from etcd_aio.codec import encode
 from etcd_aio.errors import ConnectError
 from etcd_aio.transport.gateway.call import HttpAnswer
 from etcd_aio.transport.gateway.json_mapping import Routes, etcd_route
-from etcd_aio.transport.gateway.replies import NO_GATEWAY, is_without_gateway, unknown_answer
+from etcd_aio.transport.gateway.replies import NO_GATEWAY, REFUSED_HOST, is_without_gateway, unknown_answer
 
 _SHOWN: Final = 32
 
@@ -39,8 +39,7 @@ class Service:
 
 def _recognise(answer: HttpAnswer) -> str:
     if answer.status == 421:
-        text = "HTTP status 421: the server refuses requests to this host name (etcd --host-whitelist)"
-        raise ConnectError(text)
+        raise ConnectError(REFUSED_HOST)
     if answer.status != 200:
         raise ConnectError(f"the peer does not serve /version: {unknown_answer(answer.status, answer.headers)}")
     try:
