@@ -74,15 +74,28 @@ def judge_trailers(trailers: Mapping[str, str]) -> AttemptFailure | None:
     return AttemptFailure(code, message, Delivery.ANSWERED, pushback=pushback)
 
 
-def judge_reset(code: int, *, has_begun: bool) -> AttemptFailure:
-    """The failure of a stream that the server reset.
+def judge_reset(code: int, *, has_begun: bool, by_peer: bool = True) -> AttemptFailure:
+    """The failure of a stream that was reset.
 
     Args:
         code: the HTTP/2 error code.
         has_begun: whether the server had begun to answer.
+        by_peer: whether the server has reset it; else this side, for an error of the server.
     """
+    if not by_peer:
+        return broken(f"the server broke HTTP/2 on the stream: {error_name(code)}")
     delivery = unprocessed(has_begun=has_begun) if code == ErrorCode.REFUSED_STREAM else Delivery.UNKNOWN
     return AttemptFailure(StatusCode.UNAVAILABLE, f"the server reset the stream: {error_name(code)}", delivery)
+
+
+def broken(text: str, code: StatusCode = StatusCode.INTERNAL) -> AttemptFailure:
+    """Return the failure of a call whose answer is not as the protocol says."""
+    return AttemptFailure(code, text, Delivery.UNKNOWN)
+
+
+def given_up(reason: str, delivery: Delivery) -> AttemptFailure:
+    """Return the failure of a call that is to be made elsewhere."""
+    return AttemptFailure(StatusCode.UNAVAILABLE, reason, delivery, reason=LocalReason.GIVEN_UP)
 
 
 def closed() -> AttemptFailure:

@@ -6,12 +6,12 @@ from dataclasses import dataclass
 from typing import Final, Protocol
 
 from etcd_aio.base.deadline import NEVER
-from etcd_aio.errors import AttemptFailure, Delivery, LocalReason, StatusCode
+from etcd_aio.errors import AttemptFailure, Delivery
 from etcd_aio.transport.deadlines import DeadlineTimer
 from etcd_aio.transport.gateway.channel import Channel
 from etcd_aio.transport.gateway.http1 import Http1Error, ResponseParser
-from etcd_aio.transport.gateway.replies import broken, too_large
-from etcd_aio.transport.response import expired, lost
+from etcd_aio.transport.gateway.replies import too_large
+from etcd_aio.transport.response import broken, expired, given_up, lost
 
 JSON_FACTOR: Final = 8
 """How much longer than its message a JSON may be: base64 takes a third more, and a key-value of few bytes has the names
@@ -174,7 +174,7 @@ class HttpCall:
     def give_up(self, reason: str) -> None:
         """End it if it may move and has no answer yet."""
         if self.may_move and not self.has_begun:
-            self.fail(AttemptFailure(StatusCode.UNAVAILABLE, reason, self.delivery, reason=LocalReason.GIVEN_UP))
+            self.fail(given_up(reason, self.delivery))
 
     def _expire(self) -> None:
         if self.has_begun and self._loop.time() < self._whole_by:

@@ -6,8 +6,9 @@ from etcd_aio.errors import AttemptFailure, Delivery, StatusCode
 from etcd_aio.transport.gateway.channel import Channel
 from etcd_aio.transport.gateway.http1 import Http1Error, ResponseParser
 from etcd_aio.transport.gateway.json_mapping import GatewayRoute
-from etcd_aio.transport.gateway.replies import broken, refusal, too_large
+from etcd_aio.transport.gateway.replies import refusal, too_large
 from etcd_aio.transport.gateway.stream import JsonStream
+from etcd_aio.transport.response import broken
 
 
 class LineStream(JsonStream):

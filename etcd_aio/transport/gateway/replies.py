@@ -13,7 +13,7 @@ from typing import Final
 
 from etcd_aio.errors import AttemptFailure, Delivery, LocalReason, StatusCode
 from etcd_aio.transport.gateway.json_mapping import GatewayRoute, MappingError
-from etcd_aio.transport.response import http_status_code, pushback_seconds
+from etcd_aio.transport.response import broken, http_status_code, pushback_seconds
 
 NO_GATEWAY: Final = (
     "this address does not answer as etcd's JSON gateway does: "
@@ -156,11 +156,6 @@ def unserved(path: str) -> AttemptFailure:
     """The failure of an RPC that the gateway does not serve."""
     text = f"etcd's JSON gateway does not serve {path.rpartition('.')[2]}: engine='native' does"
     return AttemptFailure(StatusCode.UNIMPLEMENTED, text, Delivery.ANSWERED)
-
-
-def broken(text: str) -> AttemptFailure:
-    """The failure of a call whose answer is not what it should be."""
-    return AttemptFailure(StatusCode.INTERNAL, text, Delivery.UNKNOWN)
 
 
 def malformed(text: str) -> AttemptFailure:

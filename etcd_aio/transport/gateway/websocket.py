@@ -21,12 +21,12 @@ from etcd_aio.http2 import FloodBudget
 from etcd_aio.transport.gateway.channel import Channel
 from etcd_aio.transport.gateway.http1 import MOST_HEAD
 from etcd_aio.transport.gateway.json_mapping import GatewayRoute
-from etcd_aio.transport.gateway.replies import broken, refusal, server_of, too_large
+from etcd_aio.transport.gateway.replies import refusal, server_of, too_large
 from etcd_aio.transport.gateway.stream import JsonStream
 from etcd_aio.transport.interface import Target, TransportOptions
 from etcd_aio.transport.liveness import Liveness
 from etcd_aio.transport.liveness_timer import LivenessTimer
-from etcd_aio.transport.response import lost
+from etcd_aio.transport.response import broken, lost
 
 if TYPE_CHECKING:
     import asyncio

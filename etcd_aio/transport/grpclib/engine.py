@@ -32,9 +32,11 @@ from etcd_aio.transport.names import Names
 from etcd_aio.transport.ping_pace import PingPace
 from etcd_aio.transport.request_headers import SECRETS, BaseHeaders
 from etcd_aio.transport.response import (
+    broken,
     closed,
     expired,
     fields,
+    given_up,
     is_trailers_only,
     judge_headers,
     judge_trailers,
@@ -252,9 +254,9 @@ class _GrpclibCall:
         self._sent_whole = await self._stream.send_message(frame_message(payload), end_stream=True)
         reply = await self.receive()
         if reply is None:
-            raise AttemptFailure(StatusCode.INTERNAL, "the server answered OK without a message", Delivery.UNKNOWN)
+            raise broken("the server answered OK without a message")
         if await self.receive() is not None:
-            raise AttemptFailure(StatusCode.INTERNAL, "the server answered a unary call twice", Delivery.UNKNOWN)
+            raise broken("the server answered a unary call twice")
         return reply
 
     async def send(self, payload: bytes) -> None:
@@ -301,7 +303,7 @@ class _GrpclibCall:
         ending = self._ending()
         if ending is not None and ending.delivery is Delivery.ANSWERED:
             return ending  # the server says itself why it broke off
-        return AttemptFailure(StatusCode.INTERNAL, "the server cut its message short", Delivery.UNKNOWN)
+        return broken("the server cut its message short")
 
     def _ending(self) -> AttemptFailure | None:
         """The failure in the server's trailers; None for OK."""
@@ -374,7 +376,7 @@ class _GrpclibCall:
 
     def give_up(self, reason: str) -> None:
         if self._may_move and not self._stream.has_begun:
-            self.fail(AttemptFailure(StatusCode.UNAVAILABLE, reason, self._delivery(), reason=LocalReason.GIVEN_UP))
+            self.fail(given_up(reason, self._delivery()))
 
     def fail_unprocessed(self, reason: str, last_stream_id: int) -> None:
         """The peer processes no stream above `last_stream_id`, and so none that is not open yet."""
