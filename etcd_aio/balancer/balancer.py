@@ -53,7 +53,7 @@ class Balancer(TwoPartClose):
 
     Attributes:
         identity: the cluster that every answer must come from.
-        doubts: who is told when the store of that cluster may be another one than before.
+        doubts: the listeners that are called when the store of that cluster may be another one than before.
         unresolved: for each source of endpoints that failed, its error; shown by `NoAvailableEndpointsError`.
     """
 

@@ -124,7 +124,7 @@ class Dialler:
         """Give the record a connection, whatever becomes of the current one.
 
         Raises:
-            Exception: why there is none.
+            Exception: the reason why the dial failed.
         """
         record.connection = await self._connect(record)
 

@@ -275,7 +275,7 @@ class SubConnection(TwoPartClose):
         """Connect once more, as always, without using it: the caller has `move` use it, or discards it.
 
         Raises:
-            Exception: why there is no connection.
+            Exception: the reason why there is no connection.
         """
         record = ConnectionRecord(self, self._loop.time())
         await self._dialler.dial_beside(record)

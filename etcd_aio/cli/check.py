@@ -60,7 +60,7 @@ class PutLoad:
         """Put until there is nothing to do; returns the seconds.
 
         Args:
-            workers: how many puts may be under way.
+            workers: the number of puts that may be under way.
             next_due: the instant of the next put; None if there is none.
             show: told how many were made.
         """
@@ -153,8 +153,8 @@ def verdicts(took: list[float], rate: float, seconds: float) -> list[tuple[str, 
 
     Args:
         took: the seconds of each put.
-        rate: how many puts in a second there should have been.
-        seconds: how long all of them took.
+        rate: the intended number of puts per second.
+        seconds: the duration of the whole load.
     """
     found = len(took) / seconds if seconds > 0 else 0.0
     slowest = max(took, default=0.0)
@@ -215,7 +215,7 @@ def _model(word: str) -> str:
     """The load of a word.
 
     Raises:
-        Failure: there is none.
+        Failure: there is no such load.
     """
     model = _MODELS.get(word, word)
     if model not in _RATES:
@@ -233,7 +233,7 @@ async def _check_empty(client: Client, prefix: bytes) -> None:
     """Refuse a prefix that has keys, which the verb would delete.
 
     Raises:
-        Failure: it has some.
+        Failure: the prefix has keys.
     """
     if await client.range(prefix=prefix, limit=1):
         text = f"prefix {quoted(prefix)} has keys. Delete with etcd-aio del --prefix {quoted(prefix)} first"
@@ -277,7 +277,7 @@ class ProgressBar:
     """Shows the progress of a load on stderr, if that is a terminal.
 
     Args:
-        whole: what all of it is.
+        whole: the goal, such as `1000 puts`.
     """
 
     def __init__(self, whole: str) -> None:

@@ -60,13 +60,13 @@ async def run_while_held(
     on_lost: str = "term",
     grace: float = 5.0,
 ) -> None:
-    """Run a command until it ends, or what it needs is lost.
+    """Run a command until it ends, or the lock or leadership that it needs is lost.
 
     Args:
         command: the words of the command.
         environ: variables that it gets; they replace those of this process that have the same names.
-        held: what it needs.
-        on_lost: what is done to the command when that is lost: "term", "kill" or "ignore".
+        held: the lock or leadership that the command needs.
+        on_lost: the action on the command when that is lost: "term", "kill" or "ignore".
         grace: seconds between SIGTERM and SIGKILL. So long before the end of the lease it counts as lost.
 
     Raises:
@@ -98,7 +98,7 @@ async def run_while_held(
 
 
 async def _watched(job: "ChildJob", on_lost: str) -> None:
-    """Wait for the end of the job; end it when what it needs is lost."""
+    """Wait for the end of the job; end it when its lock or leadership is lost."""
     loss = start_task(job.held.lost(), name="etcd-aio loss")
     try:
         await asyncio.wait((job.ended, loss), return_when=asyncio.FIRST_COMPLETED)
@@ -116,14 +116,14 @@ class ChildJob:
     """The process group of a command.
 
     Args:
-        held: what it needs.
-        ends_on_loss: it may not run without that.
+        held: the lock or leadership that the command needs.
+        ends_on_loss: the command may not run without it.
         grace: seconds for which the lease lives on when it counts as lost.
 
     Attributes:
-        held: what it needs.
+        held: see above.
         ended: the exit code, or below 0 the signal that has ended the command.
-        was_lost: what it needs was lost before it ended.
+        was_lost: `held` was lost before the command ended.
         had_terminal: the terminal signalled it, and not our group, when it ended.
     """
 
@@ -146,7 +146,7 @@ class ChildJob:
         """Start the command.
 
         Raises:
-            Failure: it cannot be started.
+            Failure: the command cannot be started.
         """
         try:
             self._child = subprocess.Popen(  # noqa: S603 - the command of the user

@@ -70,7 +70,7 @@ def parse(text: str) -> Contexts:
     """The contexts in the text of the file.
 
     Raises:
-        ValueError: it is no TOML, or has something else.
+        ValueError: the text is not TOML, or has something else.
     """
     import tomllib
 
@@ -114,7 +114,7 @@ class ContextFile:
     """The file with the contexts, which only its user can read.
 
     Args:
-        path: where it is. Default: `etcd-aio/config.toml` in the folder for settings of this user.
+        path: its place. Default: `etcd-aio/config.toml` in the folder for settings of this user.
     """
 
     def __init__(self, path: Path | None = None) -> None:
@@ -139,7 +139,7 @@ class ContextFile:
         """Replace the file.
 
         Raises:
-            Failure: it cannot be written.
+            Failure: the file cannot be written.
         """
         import tempfile
 

@@ -75,7 +75,7 @@ def integer(text: str | int) -> int:
     """A whole number, as the flags of etcdctl read it; `--help` shows the name of this function.
 
     Raises:
-        BadParameter: it is none.
+        BadParameter: the text is not a whole number.
     """
     if isinstance(text, int):  # the default
         return text
@@ -179,7 +179,7 @@ class Verb(click.Command):
             runs a command, and the flags by name.
         usage: its arguments, for `--help`.
         options: its flags.
-        traits: what else it is.
+        traits: see `VerbTraits`.
     """
 
     def __init__(
@@ -286,7 +286,7 @@ class VerbGroup(click.Group):
             usage: its arguments, for `--help`.
             options: its flags.
             short: its help in the list of the verbs; empty for the beginning of the docstring.
-            traits: what else it is.
+            traits: see `VerbTraits`.
         """
 
         def made(work: Work) -> Verb:

@@ -85,7 +85,7 @@ async def perform(words: Sequence[str], **options: Unpack[ClientOptions]) -> int
 
     Args:
         words: the words of the command line.
-        options: those of the clients that it makes, such as the engine of a fake.
+        options: for the clients that the command makes, such as the engine of a fake.
     """
     try:
         invocation = _parsed(words)

@@ -75,7 +75,7 @@ class Watched:
         header: of the store; its revision is that of the events.
         events: the events.
         is_canceled: the server has ended the watch.
-        compact_revision: why: the oldest revision that can be watched; 0 for another reason.
+        compact_revision: the oldest revision that can be watched, if compaction ended the watch; else 0.
     """
 
     header: Header
@@ -90,9 +90,9 @@ class EndpointHealth:
 
     Attributes:
         endpoint: the endpoint.
-        is_healthy: it answers a linearizable read, and there is no alarm.
-        took: how long the read took, as Go prints it; empty if there was no connection.
-        error: why it is not healthy.
+        is_healthy: the endpoint answers a linearizable read, and there is no alarm.
+        took: the duration of the read, as Go prints it; empty if there was no connection.
+        error: the reason if it is not healthy.
     """
 
     endpoint: str
@@ -114,7 +114,7 @@ class ClusterHealth:
 
     Attributes:
         is_healthy: the verdict.
-        endpoints: what it is made of.
+        endpoints: the health of each endpoint.
     """
 
     is_healthy: bool

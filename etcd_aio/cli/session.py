@@ -35,7 +35,7 @@ class Session:
         flags: the global flags that were given, by name.
         connection: makes clients.
         format: the word of the output format.
-        interrupted: how the command ends if a signal ends it from now on.
+        interrupted: the failure that ends the command if a signal comes from now on.
     """
 
     def __init__(self, flags: dict[str, str], *, is_local: bool = False, options: ClientOptions | None = None) -> None:

@@ -22,11 +22,11 @@ class Metrics:
     """Some metrics of a member at one instant; None for what it does not have.
 
     Attributes:
-        watchers: that it has.
-        events: that it has sent to watchers since it began.
+        watchers: the number of watchers.
+        events: the number of events that it has sent to watchers since it began.
         slow_applies: log entries that took it long to apply, since it began.
         pending: proposals that are not committed yet.
-        fsyncs: how many writes of its log to the disk took at most so many seconds, since it began.
+        fsyncs: for each limit in seconds, the writes of its log to the disk that took no longer, since it began.
     """
 
     watchers: int | None = None

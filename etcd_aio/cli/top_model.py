@@ -14,7 +14,7 @@ class MemberAnswer:
     Attributes:
         status: its status; None if it did not answer.
         seconds: until it answered.
-        error: why it did not.
+        error: the reason for no answer.
         metrics: some of its metrics; None if it did not send them.
     """
 
@@ -29,7 +29,7 @@ class MemberRow:
     """A member.
 
     Attributes:
-        endpoint: where it is asked.
+        endpoint: the endpoint of the requests.
         name: of the member; empty if it is not known yet.
         version: its release.
         role: leader, follower, learner, or empty.
@@ -43,9 +43,9 @@ class MemberRow:
         answer_ms: milliseconds until it answered.
         errors: alarms and problems that it reports.
         silent: seconds since its last answer, or since the start; None if it has answered.
-        error: why it has not answered.
-        watchers: how many it has. This and what follows is from its metrics; None if they are not known.
-        events: that it sends to watchers, a second; None at the first refresh, too.
+        error: the reason for no answer.
+        watchers: the number of its watchers. This and the following are from its metrics; None if they are not known.
+        events: the number it sends to watchers per second; None at the first refresh, too.
         slow_applies: log entries that took it long to apply, since it began.
         fsync_p99_ms: 99th percentile of the milliseconds that a write of its log to the disk took since the last
             refresh; at the first one, since it began; None if there was none.
@@ -103,9 +103,9 @@ class TopSnapshot:
         leader: name of the leader, or its id in hexadecimal; empty if there is none.
         term: the newest raft term.
         has_quorum: whether a read with quorum was answered.
-        answering: how many of the endpoints have answered.
+        answering: the number of endpoints that have answered.
         revision: of the store.
-        alarms: that are raised.
+        alarms: the raised alarms.
         members: a row for each endpoint.
         prefixes: a row for each watched prefix.
     """
@@ -127,7 +127,7 @@ class Counters:
     """The events of the watch of a prefix since the last snapshot.
 
     Attributes:
-        events: that have come.
+        events: the number of events.
         bytes: of their keys and values.
         revision: up to which the watch has everything.
         error: why it has ended; empty if it has not.
@@ -176,7 +176,7 @@ class Top:
             now: an instant of the same clock.
             answers: of every endpoint.
             members: read with quorum; None if there is no quorum.
-            alarms: that are raised; None if they are not known.
+            alarms: the raised alarms; None if they are not known.
             watched: the counters by prefix.
         """
         if members is not None:

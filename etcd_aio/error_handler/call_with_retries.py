@@ -103,7 +103,7 @@ class CallAttempts(Generic[Request, Reply]):
     """The attempts of one call. `run` is awaited once.
 
     Args:
-        context: what all calls share.
+        context: the common part of all calls.
         balancer: gives the sub-connections: that of the client, or the view of the only endpoint that it may go to.
         observed: notifies the observers of the call; None if there are none.
         method: the RPC.
@@ -111,8 +111,8 @@ class CallAttempts(Generic[Request, Reply]):
         metadata: its metadata. Whether it carries `hasleader` decides what "no leader" proves.
         needs_leader: a member cannot serve it alone.
         deadline: when the call is over, on the loop's clock.
-        is_mutation: it changes the store, so an unknown outcome matters.
-        may_repeat: it may run twice.
+        is_mutation: the call changes the store, so an unknown outcome matters.
+        may_repeat: the request may run twice.
         may_retry: the caller allows more than one attempt.
     """
 

@@ -37,7 +37,7 @@ class Login:
 
     Args:
         context: of its calls, which carry no token and need none.
-        balancer: that of the client.
+        balancer: the client's.
         credentials: of the user.
     """
 

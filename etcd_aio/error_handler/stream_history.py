@@ -74,8 +74,8 @@ class StreamHistory:
         """The stream ended although it is needed, or could not be opened.
 
         Args:
-            end: how it ended.
-            endpoint: where.
+            end: the end of the stream.
+            endpoint: the endpoint of the stream.
             now: the instant.
             is_routine: no part failed: the stream was left for a newer token, or for one request that was rejected.
         """
