@@ -252,7 +252,7 @@ def _telling_what_is_left(session: Session, prefix: bytes) -> Iterator[None]:
 
 async def _clean(session: Session, client: Client, prefix: bytes, options: dict[str, Any]) -> None:
     """Delete the keys, and what else is to be done behind them."""
-    timeout = session.connection.timeout if session.connection.is_timeout_given else _CLEANING
+    timeout = session.connection.timeout_or(_CLEANING)
     deleted = await client.delete(prefix=prefix, timeout=timeout)
     if options["auto_compact"]:
         session.line(f"Compacting with revision {deleted.revision}")

@@ -12,7 +12,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from typing import Final, Protocol
+from typing import Final
 
 from etcd_aio.base import now, start_task
 from etcd_aio.cli.job_control import (
@@ -25,7 +25,7 @@ from etcd_aio.cli.job_control import (
 )
 from etcd_aio.cli.outcome import ExitCode, Failure
 from etcd_aio.cli.signals import UNHEEDED, handled
-from etcd_aio.errors import EtcdError
+from etcd_aio.concurrency import Leadership, Lock
 
 _ENDING: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)
 _PASSED_ON: Final = (*_ENDING, *UNHEEDED, signal.SIGTSTP, signal.SIGWINCH)
@@ -34,28 +34,10 @@ _SIGNALLED: Final = 128  # as shells, which add the number of the signal
 _LOOK_EVERY: Final = 0.05  # seconds
 
 
-class Possession(Protocol):
-    """A lock or a leadership, which the command needs."""
-
-    @property
-    def is_lost(self) -> bool:
-        """Whether the lock or the leadership was lost, by the clock too."""
-        ...
-
-    @property
-    def remaining(self) -> float:
-        """Seconds until it is lost unless its lease is renewed."""
-        ...
-
-    async def lost(self) -> EtcdError | None:
-        """Wait until it is lost."""
-        ...
-
-
 async def run_while_held(
     command: Sequence[str],
     environ: Mapping[str, str],
-    held: Possession,
+    held: Lock | Leadership,
     *,
     on_lost: str = "term",
     grace: float = 5.0,
@@ -127,7 +109,7 @@ class ChildJob:
         had_terminal: the terminal signalled it, and not our group, when it ended.
     """
 
-    def __init__(self, held: Possession, *, ends_on_loss: bool, grace: float) -> None:
+    def __init__(self, held: Lock | Leadership, *, ends_on_loss: bool, grace: float) -> None:
         self.held = held
         self.ended: asyncio.Future[int] = asyncio.get_running_loop().create_future()
         self.was_lost = False

@@ -141,10 +141,9 @@ class ClientSettings:
         """Whether a global switch is on."""
         return read_flag(f"--{name}", self.setting(name, "false"))
 
-    @property
-    def is_timeout_given(self) -> bool:
-        """Whether a limit for calls is given, which verbs without one by default then have."""
-        return bool(self.setting("command_timeout"))
+    def timeout_or(self, default: float | None) -> float | None:
+        """The given seconds for a call, or the default of a verb whose calls may take longer than others."""
+        return self.timeout if self.setting("command_timeout") else default
 
     @property
     def timeout(self) -> float:

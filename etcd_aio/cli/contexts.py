@@ -10,6 +10,7 @@
 A context has the global flags by name, each with the text that the flag takes. It has no password: a command prints it.
 """
 
+import json
 import os
 from collections.abc import Mapping
 from contextlib import suppress
@@ -24,7 +25,6 @@ from etcd_aio.cli.outcome import bad_arguments
 VARIABLE: Final = "ETCD_AIO_CONTEXT"
 PASSWORD_COMMAND: Final = "password_command"  # noqa: S105 - the name of a setting
 _SECRETS: Final = frozenset({"password", "auth_jwt_token"})
-_ESCAPES: Final = {'"': '\\"', "\\": "\\\\", "\n": "\\n", "\t": "\\t", "\r": "\\r"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,12 +102,8 @@ def dump(contexts: Contexts) -> str:
 
 
 def _string(text: str) -> str:
-    return '"' + "".join(map(_character, text)) + '"'
-
-
-def _character(one: str) -> str:
-    is_control = ord(one) < 0x20 or ord(one) == 0x7F
-    return _ESCAPES.get(one) or (f"\\u{ord(one):04x}" if is_control else one)
+    """A string of TOML, which is as in JSON, but for one control character."""
+    return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")
 
 
 class ContextFile:

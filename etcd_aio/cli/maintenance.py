@@ -60,7 +60,7 @@ async def defrag(session: Session, words: tuple[str, ...], *, cluster: bool) -> 
 async def snapshot_save(session: Session, words: tuple[str, ...]) -> None:
     """Saves the database of a member as a verified file. Without --command-timeout it may take any time."""
     path = only_word(words, "snapshot save expects one argument <filename>")
-    timeout = session.connection.timeout if session.connection.is_timeout_given else None
+    timeout = session.connection.timeout_or(None)
     async with session.client() as client:
         try:
             saved = await client.maintenance.save_snapshot(path, timeout=timeout)
