@@ -20,7 +20,7 @@ MAY_USE: dict[str, frozenset[str]] = {
         {"admin", "balancer", "calls", "client", "config", "error_handler", "kv", "lease", "store", "watch", "_version"}
     ),
     "__main__": frozenset({"cli"}),
-    "cli": frozenset({"codec", "config", "fake", "mirror", "pb", "services"}),
+    "cli": frozenset({"codec", "concurrency", "config", "fake", "mirror", "pb", "services"}),
     "contrib": frozenset({"cache", "concurrency", "methods", "services"}),
     "fake": frozenset({"transport"}),
     "client": frozenset(
@@ -138,6 +138,7 @@ PURE = (
     "cli/format_table",
     "cli/formats",
     "cli/go_text",
+    "cli/messages",
     "cli/outcome",
     "cli/restore_plan",
     "cli/results",

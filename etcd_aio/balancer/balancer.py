@@ -53,7 +53,7 @@ class Balancer(TwoPartClose):
 
     Attributes:
         identity: the cluster that every answer must come from.
-        doubts: who is told when the store of that cluster may be another one than before.
+        doubts: the listeners that are called when the store of that cluster may be another one than before.
         unresolved: for each source of endpoints that failed, its error; shown by `NoAvailableEndpointsError`.
     """
 
@@ -110,6 +110,7 @@ class Balancer(TwoPartClose):
     # Picking.
 
     is_part: Final = False  # it has every endpoint
+    may_move: Final = True  # a call that fails on one may go to another
 
     @property
     def endpoints(self) -> tuple[Endpoint, ...]:
@@ -320,6 +321,7 @@ class SingleEndpointView:
 
     __slots__ = ("_balancer", "_name", "endpoints", "is_part")
 
+    may_move: Final = False
     p99_latency = 0.0  # there is no other endpoint to compare with
 
     def __init__(self, balancer: Balancer, endpoint: Endpoint) -> None:

@@ -83,8 +83,8 @@ class ClusterIdentity:
         """Ask the peer of a new connection which cluster it belongs to.
 
         Raises:
-            ClusterChangedError: it belongs to another cluster.
-            ConnectError: it did not answer.
+            ClusterChangedError: the peer belongs to another cluster.
+            ConnectError: the peer did not answer.
             MalformedReplyError: its answer cannot be decoded.
         """
         clock = asyncio.get_running_loop().time

@@ -1,4 +1,4 @@
-"""Which endpoints stay connected: those that the policy keeps, and those that calls have named. Pure.
+"""The endpoints that stay connected: those that the policy keeps, and those that calls have named. Pure.
 
 Most policies keep a connection to every endpoint, so that a failure costs nothing but the next pick. Two keep a single
 connection, as the official client did before etcd 3.4, to spare the members' connections; both switch when it fails.

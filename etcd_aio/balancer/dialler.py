@@ -49,7 +49,7 @@ class DialOwner(Protocol):
     """The sub-connection, as its dialler sees it."""
 
     def on_dialling(self) -> ConnectionRecord:
-        """A dial begins; returns the record of the connection to be."""
+        """Note that a dial begins; return the record of the future connection."""
         ...
 
     def on_connected(self, record: ConnectionRecord, connection: Connection) -> None:
@@ -124,7 +124,7 @@ class Dialler:
         """Give the record a connection, whatever becomes of the current one.
 
         Raises:
-            Exception: why there is none.
+            Exception: the reason why the dial failed.
         """
         record.connection = await self._connect(record)
 

@@ -54,5 +54,5 @@ class Generation:
 def _healthy(
     ready: tuple[SubConnection, ...], service: Callable[[SubConnection], ServiceHealth]
 ) -> tuple[SubConnection, ...]:
-    """Those that are healthy; all if none is: health is an estimate, and some member has to serve."""
+    """The healthy ones, or all of them if none is healthy: health is an estimate, and some member has to serve."""
     return tuple(sub for sub in ready if service(sub).health is Health.HEALTHY) or ready

@@ -28,7 +28,7 @@ PROBE_BACKOFF: Final = Backoff(initial=0.1, multiplier=2.0, maximum=1.0, jitter=
 """Waits between the probes of an unhealthy member: its return is found within a tenth of its absence, or a second."""
 
 LEARNER_BACKOFF: Final = Backoff(initial=1.0, multiplier=2.0, maximum=30.0, jitter=0.2)
-"""The same for a learner, which stays one until an operator promotes it."""
+"""Waits between the probes of a learner, which stays one until an operator promotes it."""
 
 QUESTION_PAUSE: Final = Backoff(initial=0.25, multiplier=2.0, maximum=2.0, jitter=0.2)
 """Pauses after an answered question: slow requests cost a member at most one question every two seconds."""

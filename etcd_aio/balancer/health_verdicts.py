@@ -172,7 +172,7 @@ class ServiceHealth:
 
     @property
     def is_doubted(self) -> bool:
-        """Whether it is healthy only because no other member answers that it could be compared with."""
+        """Whether the service is healthy only because no other member answers that it could be compared with."""
         return self.health is Health.HEALTHY and self.unserved_since != inf
 
     def is_calm(self, now: float) -> bool:

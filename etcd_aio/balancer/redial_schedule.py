@@ -1,4 +1,4 @@
-"""When a client dials an endpoint anew, beside its connection, since no connected member serves. Pure.
+"""The schedule of dials beside a connection, while no connected member serves. Pure.
 
 Knows: since when nothing was served. Never knows: connections, or whether the endpoint leads to one member or to many.
 

@@ -1,13 +1,13 @@
-"""StoreDoubts: who is told when the store may be another one than before, as after a restore from a backup. Pure.
+"""StoreDoubts: the listeners for a store that may be another one than before, as after a restore from a backup. Pure.
 
 Theory. What a client knows of the store stays true for as long as the store lives: a key that it has deleted is not
 there, a claim that it has seen is. A store that was restored, or wiped, has other facts, and often the same cluster id
 and the same leases. A store is replaced while none of its members runs. So each client of it loses all its connections,
 or is answered with a revision that is lower than one before.
 
-Neither proves that the store is another one: each outage has the first, and a member that is behind the second. So what
-is told is a doubt, and those who are told compare what they know with what the store has. That changes nothing in a
-store that is the same.
+Neither proves that the store is another one: each outage has the first, and a member that is behind the second. So it
+is only a doubt, and the listeners compare what they know with what the store has. That changes nothing in a store that
+is the same.
 """
 
 from collections.abc import Callable
@@ -33,6 +33,6 @@ class StoreDoubts:
         self._listeners.pop(listener, None)
 
     def tell(self) -> None:
-        """The store may be another one."""
+        """Call all listeners: the store may be another one."""
         for listener in tuple(self._listeners):
             listener()

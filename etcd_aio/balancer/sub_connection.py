@@ -46,7 +46,7 @@ class HealthListener(Protocol):
 
 
 class SubConnection(TwoPartClose):
-    """The balancer's unit: see above.
+    """The balancer's side of one endpoint: see above.
 
     Args:
         endpoint: what it connects to.
@@ -210,7 +210,7 @@ class SubConnection(TwoPartClose):
 
     @property
     def local_health(self) -> ServiceHealth:
-        """The same for what the member serves alone."""
+        """Traffic and health of what the member serves alone, over the same connection."""
         return self._record.local_health
 
     @property
@@ -275,7 +275,7 @@ class SubConnection(TwoPartClose):
         """Connect once more, as always, without using it: the caller has `move` use it, or discards it.
 
         Raises:
-            Exception: why there is no connection.
+            Exception: the reason why there is no connection.
         """
         record = ConnectionRecord(self, self._loop.time())
         await self._dialler.dial_beside(record)
@@ -348,7 +348,7 @@ class SubConnection(TwoPartClose):
 
     @property
     def is_over(self) -> bool:
-        """Whether it is shut down, and nothing is under way on it any more."""
+        """Whether the sub-connection is shut down, and nothing is under way on it any more."""
         return self.state is ConnectivityState.SHUTDOWN and not self._live and self._dialler.is_done
 
     def statistics(self) -> EndpointStatistics:

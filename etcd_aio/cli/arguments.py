@@ -19,7 +19,7 @@ def whole(word: str, what: str, code: int = ExitCode.BAD_ARGUMENTS) -> int:
     """A decimal number.
 
     Raises:
-        Failure: it is none, or does not fit 64 bits.
+        Failure: the word is not a number, or does not fit 64 bits.
     """
     return _number(word, 10, what, code)
 
@@ -28,7 +28,7 @@ def lease_of(word: str) -> int:
     """The id of a lease, in hexadecimal.
 
     Raises:
-        Failure: it is none.
+        Failure: the word is not such an id.
     """
     return _number(word, 16, "bad lease ID arg, expecting ID in Hex", ExitCode.BAD_ARGUMENTS)
 
@@ -37,7 +37,7 @@ def member_of(word: str) -> int:
     """The id of a member, in hexadecimal.
 
     Raises:
-        Failure: it is none.
+        Failure: the word is not such an id.
     """
     number = int(word, 16) if _HEX.fullmatch(word) else -1
     if not 0 <= number < 2**64:

@@ -1,15 +1,19 @@
 """The verbs of authentication: auth, user, role."""
 
 from etcd_aio.cli.arguments import exactly, only_word
-from etcd_aio.cli.grammar import Entry, Switch, VerbGroup, value, verb
+from etcd_aio.cli.grammar import Switch, VerbGroup, value
 from etcd_aio.cli.outcome import bad_arguments
 from etcd_aio.cli.permissions import KIND_OF, keys_of, revoked
 from etcd_aio.cli.results import Done
 from etcd_aio.cli.session import Session
 from etcd_aio.errors import RootRoleNotExistError, printable
 
+AUTH = VerbGroup("auth", "Enables and disables authentication")
+USER = VerbGroup("user", "Manages users")
+ROLE = VerbGroup("role", "Manages roles")
 
-@verb("enable")
+
+@AUTH.verb("enable")
 async def auth_enable(session: Session, words: tuple[str, ...]) -> None:
     """Enables authentication; gives the user root the role root, if it is missing."""
     exactly(words, 0, "auth enable command does not accept any arguments")
@@ -23,27 +27,25 @@ async def auth_enable(session: Session, words: tuple[str, ...]) -> None:
     session.line("Authentication Enabled")
 
 
-@verb("disable")
+@AUTH.verb("disable")
 async def auth_disable(session: Session, words: tuple[str, ...]) -> None:
     """Disables authentication."""
     exactly(words, 0, "auth disable command does not accept any arguments")
-    async with session.client() as client:
-        await client.auth.disable()
+    await session.call(lambda client: client.auth.disable())
     session.line("Authentication Disabled")
 
 
-@verb("status")
+@AUTH.verb("status")
 async def auth_status(session: Session, words: tuple[str, ...]) -> None:
     """Shows whether authentication is enabled."""
     exactly(words, 0, "auth status command does not accept any arguments")
-    async with session.client() as client:
-        session.show(await client.auth.status())
+    session.show(await session.call(lambda client: client.auth.status()))
 
 
 # Users.
 
 
-@verb(
+@USER.verb(
     "add",
     "<user name or user:password>",
     Switch("--interactive", default=True, help="=false reads the password from stdin"),
@@ -65,8 +67,7 @@ async def user_add(
         if not is_given:
             # etcdctl adds a user with an empty password, by which anyone may log in.
             password = _new_password(session, name, interactive) or None
-    async with session.client() as client:
-        result = await client.auth.user_add(name, password)
+    result = await session.call(lambda client: client.auth.user_add(name, password))
     session.show(Done(f"User {name} created", result.header))
 
 
@@ -77,16 +78,15 @@ def _new_password(session: Session, name: str, interactive: bool) -> str:
     return found[0].decode("utf-8", "surrogateescape") if found else ""
 
 
-@verb("delete", "<user name>")
+@USER.verb("delete", "<user name>")
 async def user_delete(session: Session, words: tuple[str, ...]) -> None:
     """Deletes a user."""
     name = only_word(words, "user delete command requires user name as its argument")
-    async with session.client() as client:
-        result = await client.auth.user_delete(name)
+    result = await session.call(lambda client: client.auth.user_delete(name))
     session.show(Done(f"User {name} deleted", result.header))
 
 
-@verb("get", "<user name>", Switch("--detail", help="print the permissions of the roles"))
+@USER.verb("get", "<user name>", Switch("--detail", help="print the permissions of the roles"))
 async def user_get(session: Session, words: tuple[str, ...], *, detail: bool) -> None:
     """Shows the roles of a user."""
     name = only_word(words, "user get command requires user name as its argument")
@@ -101,80 +101,72 @@ async def user_get(session: Session, words: tuple[str, ...], *, detail: bool) ->
             session.show(await client.auth.role_get(role))
 
 
-@verb("list")
+@USER.verb("list")
 async def user_list(session: Session, words: tuple[str, ...]) -> None:
     """Lists the users."""
     exactly(words, 0, "user list command requires no arguments")
-    async with session.client() as client:
-        session.show(await client.auth.user_list())
+    session.show(await session.call(lambda client: client.auth.user_list()))
 
 
-@verb("passwd", "<user name>", Switch("--interactive", default=True, help="=false reads the password from stdin"))
+@USER.verb("passwd", "<user name>", Switch("--interactive", default=True, help="=false reads the password from stdin"))
 async def user_passwd(session: Session, words: tuple[str, ...], *, interactive: bool) -> None:
     """Gives a user another password."""
     name = only_word(words, "user passwd command requires user name as its argument")
     password = _new_password(session, name, interactive)
-    async with session.client() as client:
-        result = await client.auth.user_change_password(name, password)
+    result = await session.call(lambda client: client.auth.user_change_password(name, password))
     session.show(Done("Password updated", result.header))
 
 
-@verb("grant-role", "<user name> <role name>")
+@USER.verb("grant-role", "<user name> <role name>")
 async def user_grant_role(session: Session, words: tuple[str, ...]) -> None:
     """Gives a user a role."""
     name, role = exactly(words, 2, "user grant command requires user name and role name as its argument")
-    async with session.client() as client:
-        result = await client.auth.user_grant_role(name, role)
+    result = await session.call(lambda client: client.auth.user_grant_role(name, role))
     session.show(Done(f"Role {role} is granted to user {name}", result.header))
 
 
-@verb("revoke-role", "<user name> <role name>")
+@USER.verb("revoke-role", "<user name> <role name>")
 async def user_revoke_role(session: Session, words: tuple[str, ...]) -> None:
     """Takes a role from a user."""
     name, role = exactly(words, 2, "user revoke-role requires user name and role name as its argument")
-    async with session.client() as client:
-        result = await client.auth.user_revoke_role(name, role)
+    result = await session.call(lambda client: client.auth.user_revoke_role(name, role))
     session.show(Done(f"Role {role} is revoked from user {name}", result.header))
 
 
 # Roles.
 
 
-@verb("add", "<role name>")
+@ROLE.verb("add", "<role name>")
 async def role_add(session: Session, words: tuple[str, ...]) -> None:
     """Adds a role."""
     name = only_word(words, "role add command requires role name as its argument")
-    async with session.client() as client:
-        result = await client.auth.role_add(name)
+    result = await session.call(lambda client: client.auth.role_add(name))
     session.show(Done(f"Role {name} created", result.header))
 
 
-@verb("delete", "<role name>")
+@ROLE.verb("delete", "<role name>")
 async def role_delete(session: Session, words: tuple[str, ...]) -> None:
     """Deletes a role."""
     name = only_word(words, "role delete command requires role name as its argument")
-    async with session.client() as client:
-        result = await client.auth.role_delete(name)
+    result = await session.call(lambda client: client.auth.role_delete(name))
     session.show(Done(f"Role {name} deleted", result.header))
 
 
-@verb("get", "<role name>")
+@ROLE.verb("get", "<role name>")
 async def role_get(session: Session, words: tuple[str, ...]) -> None:
     """Shows the permissions of a role."""
     name = only_word(words, "role get command requires role name as its argument")
-    async with session.client() as client:
-        session.show(await client.auth.role_get(name))
+    session.show(await session.call(lambda client: client.auth.role_get(name)))
 
 
-@verb("list")
+@ROLE.verb("list")
 async def role_list(session: Session, words: tuple[str, ...]) -> None:
     """Lists the roles."""
     exactly(words, 0, "role list command requires no arguments")
-    async with session.client() as client:
-        session.show(await client.auth.role_list())
+    session.show(await session.call(lambda client: client.auth.role_list()))
 
 
-@verb(
+@ROLE.verb(
     "grant-permission",
     "<role name> <permission type> <key> [endkey]",
     Switch("--prefix", help="for all keys that begin with the key"),
@@ -188,12 +180,13 @@ async def role_grant_permission(session: Session, words: tuple[str, ...], *, pre
     if kind.lower() not in KIND_OF:
         raise bad_arguments(f"invalid permission type: {kind}")
     of = keys_of(keys, prefix, from_key)
-    async with session.client() as client:
-        result = await client.auth.role_grant_permission(name, permission=KIND_OF[kind.lower()], **of)
+    result = await session.call(
+        lambda client: client.auth.role_grant_permission(name, permission=KIND_OF[kind.lower()], **of)
+    )
     session.show(Done(f"Role {name} updated", result.header))
 
 
-@verb(
+@ROLE.verb(
     "revoke-permission",
     "<role name> <key> [endkey]",
     Switch("--prefix", help="for all keys that begin with the key"),
@@ -205,42 +198,5 @@ async def role_revoke_permission(session: Session, words: tuple[str, ...], *, pr
         raise bad_arguments("role revoke-permission command requires role name and key [endkey] as its argument")
     name, *keys = words
     of = keys_of(keys, prefix, from_key)
-    async with session.client() as client:
-        result = await client.auth.role_revoke_permission(name, **of)
+    result = await session.call(lambda client: client.auth.role_revoke_permission(name, **of))
     session.show(Done(revoked(name, keys[0], of), result.header))
-
-
-AUTH = VerbGroup(
-    "auth",
-    "Enables and disables authentication",
-    {
-        "enable": Entry("auth:auth_enable", "Enables authentication"),
-        "disable": Entry("auth:auth_disable", "Disables authentication"),
-        "status": Entry("auth:auth_status", "Shows whether authentication is enabled"),
-    },
-)
-USER = VerbGroup(
-    "user",
-    "Manages users",
-    {
-        "add": Entry("auth:user_add", "Adds a user"),
-        "delete": Entry("auth:user_delete", "Deletes a user"),
-        "get": Entry("auth:user_get", "Shows the roles of a user"),
-        "list": Entry("auth:user_list", "Lists the users"),
-        "passwd": Entry("auth:user_passwd", "Gives a user another password"),
-        "grant-role": Entry("auth:user_grant_role", "Gives a user a role"),
-        "revoke-role": Entry("auth:user_revoke_role", "Takes a role from a user"),
-    },
-)
-ROLE = VerbGroup(
-    "role",
-    "Manages roles",
-    {
-        "add": Entry("auth:role_add", "Adds a role"),
-        "delete": Entry("auth:role_delete", "Deletes a role"),
-        "get": Entry("auth:role_get", "Shows the permissions of a role"),
-        "list": Entry("auth:role_list", "Lists the roles"),
-        "grant-permission": Entry("auth:role_grant_permission", "Gives a role a permission"),
-        "revoke-permission": Entry("auth:role_revoke_permission", "Takes a permission from a role"),
-    },
-)

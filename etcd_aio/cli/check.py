@@ -18,7 +18,7 @@ from typing import Any, Final
 from etcd_aio import Client, EtcdError
 from etcd_aio.cli.arguments import raw
 from etcd_aio.cli.go_text import quoted
-from etcd_aio.cli.grammar import Entry, Switch, VerbGroup, value, verb
+from etcd_aio.cli.grammar import Switch, VerbGroup, value
 from etcd_aio.cli.outcome import ExitCode, Failure, bad_arguments
 from etcd_aio.cli.session import Session
 
@@ -35,9 +35,11 @@ _BUSY: Final = 0.9  # of the time: then this process may be what is slow
 _MEMORY: Final = "process_resident_memory_bytes"
 _PAIR_BYTES: Final = 1024  # as etcdctl says; the prefix comes on top
 
+GROUP = VerbGroup("check", "Checks whether the cluster can sustain a load")
+
 
 @dataclass(slots=True)
-class Load:
+class PutLoad:
     """Puts at a rate, or as fast as they go.
 
     Attributes:
@@ -58,7 +60,7 @@ class Load:
         """Put until there is nothing to do; returns the seconds.
 
         Args:
-            workers: how many puts may be under way.
+            workers: the number of puts that may be under way.
             next_due: the instant of the next put; None if there is none.
             show: told how many were made.
         """
@@ -118,7 +120,7 @@ def _options(prefix: str) -> tuple[Any, ...]:
     )
 
 
-@verb("perf", "", *_options("/etcdctl-check-perf/"))
+@GROUP.verb("perf", "", *_options("/etcdctl-check-perf/"))
 async def perf(session: Session, words: tuple[str, ...], **options: Any) -> None:
     """Puts keys for a minute, and fails if that is too slow."""
     model, prefix = _model(options["load"]), _prefix(options["prefix"])
@@ -126,8 +128,8 @@ async def perf(session: Session, words: tuple[str, ...], **options: Any) -> None
     clock = asyncio.get_running_loop().time
     async with session.client() as client:
         await _check_empty(client, prefix)
-        load = Load(client, prefix, (256, 1024))
-        bar = Bar(f"{rate * int(_SECONDS)} puts")
+        load = PutLoad(client, prefix, (256, 1024))
+        bar = ProgressBar(f"{rate * int(_SECONDS)} puts")
         busy = time.process_time()
         due = steady(rate, clock(), clock() + _SECONDS, clock)
         with _telling_what_is_left(session, prefix):
@@ -151,8 +153,8 @@ def verdicts(took: list[float], rate: float, seconds: float) -> list[tuple[str, 
 
     Args:
         took: the seconds of each put.
-        rate: how many puts in a second there should have been.
-        seconds: how long all of them took.
+        rate: the intended number of puts per second.
+        seconds: the duration of the whole load.
     """
     found = len(took) / seconds if seconds > 0 else 0.0
     slowest = max(took, default=0.0)
@@ -169,7 +171,7 @@ def verdicts(took: list[float], rate: float, seconds: float) -> list[tuple[str, 
     ]
 
 
-@verb("datascale", "", *_options("/etcdctl-check-datascale/"))
+@GROUP.verb("datascale", "", *_options("/etcdctl-check-datascale/"), short="Shows how much memory keys take")
 async def datascale(session: Session, words: tuple[str, ...], **options: Any) -> None:
     """Puts many keys, and shows by how much the memory of the first endpoint has grown."""
     model, prefix = _model(options["load"]), _prefix(options["prefix"])
@@ -181,8 +183,8 @@ async def datascale(session: Session, words: tuple[str, ...], **options: Any) ->
             f"Start data scale check for work load [{pairs} key-value pairs, {_PAIR_BYTES} bytes per key-value, "
             f"{clients} concurrent clients]."
         )
-        load = Load(client, prefix, (512, 512))
-        bar = Bar(f"{pairs} puts")
+        load = PutLoad(client, prefix, (512, 512))
+        bar = ProgressBar(f"{pairs} puts")
         left = iter(range(pairs))
         with _telling_what_is_left(session, prefix):
             await load.run(clients, lambda: None if next(left, None) is None else 0.0, bar.show)
@@ -213,7 +215,7 @@ def _model(word: str) -> str:
     """The load of a word.
 
     Raises:
-        Failure: there is none.
+        Failure: there is no such load.
     """
     model = _MODELS.get(word, word)
     if model not in _RATES:
@@ -231,7 +233,7 @@ async def _check_empty(client: Client, prefix: bytes) -> None:
     """Refuse a prefix that has keys, which the verb would delete.
 
     Raises:
-        Failure: it has some.
+        Failure: the prefix has keys.
     """
     if await client.range(prefix=prefix, limit=1):
         text = f"prefix {quoted(prefix)} has keys. Delete with etcd-aio del --prefix {quoted(prefix)} first"
@@ -250,7 +252,7 @@ def _telling_what_is_left(session: Session, prefix: bytes) -> Iterator[None]:
 
 async def _clean(session: Session, client: Client, prefix: bytes, options: dict[str, Any]) -> None:
     """Delete the keys, and what else is to be done behind them."""
-    timeout = session.connection.timeout if session.connection.is_timeout_given else _CLEANING
+    timeout = session.connection.timeout_or(_CLEANING)
     deleted = await client.delete(prefix=prefix, timeout=timeout)
     if options["auto_compact"]:
         session.line(f"Compacting with revision {deleted.revision}")
@@ -262,7 +264,7 @@ async def _clean(session: Session, client: Client, prefix: bytes, options: dict[
         session.line(f"Defragmented {quoted(endpoint)}")
 
 
-def _show_errors(session: Session, load: Load) -> bool:
+def _show_errors(session: Session, load: PutLoad) -> bool:
     """Print the errors; returns whether there were none."""
     if load.errors:
         session.line("FAIL: too many errors")
@@ -271,11 +273,11 @@ def _show_errors(session: Session, load: Load) -> bool:
     return not load.errors
 
 
-class Bar:
-    """How far a load is, on stderr if that is a terminal.
+class ProgressBar:
+    """Shows the progress of a load on stderr, if that is a terminal.
 
     Args:
-        whole: what all of it is.
+        whole: the goal, such as `1000 puts`.
     """
 
     def __init__(self, whole: str) -> None:
@@ -284,7 +286,7 @@ class Bar:
         self._then = 0.0
 
     def show(self, count: int) -> None:
-        """So many were made; shown once a second."""
+        """Show how many were made, at most once a second."""
         now = time.monotonic()
         if self._is_shown and now - self._then >= 1.0:
             self._then = now
@@ -296,13 +298,3 @@ class Bar:
         if self._is_shown:
             sys.stderr.write("\r\x1b[K")
             sys.stderr.flush()
-
-
-GROUP = VerbGroup(
-    "check",
-    "Checks whether the cluster can sustain a load",
-    {
-        "perf": Entry("check:perf", "Puts keys for a minute, and fails if that is too slow"),
-        "datascale": Entry("check:datascale", "Shows how much memory keys take"),
-    },
-)

@@ -12,7 +12,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from typing import Final, Protocol
+from typing import Final
 
 from etcd_aio.base import now, start_task
 from etcd_aio.cli.job_control import (
@@ -25,7 +25,7 @@ from etcd_aio.cli.job_control import (
 )
 from etcd_aio.cli.outcome import ExitCode, Failure
 from etcd_aio.cli.signals import UNHEEDED, handled
-from etcd_aio.errors import EtcdError
+from etcd_aio.concurrency import Leadership, Lock
 
 _ENDING: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)
 _PASSED_ON: Final = (*_ENDING, *UNHEEDED, signal.SIGTSTP, signal.SIGWINCH)
@@ -34,39 +34,21 @@ _SIGNALLED: Final = 128  # as shells, which add the number of the signal
 _LOOK_EVERY: Final = 0.05  # seconds
 
 
-class Possession(Protocol):
-    """What the command needs: a lock, or a leadership."""
-
-    @property
-    def is_lost(self) -> bool:
-        """Whether it was lost, by the clock too."""
-        ...
-
-    @property
-    def remaining(self) -> float:
-        """Seconds until it is lost unless its lease is renewed."""
-        ...
-
-    async def lost(self) -> EtcdError | None:
-        """Wait until it is lost."""
-        ...
-
-
 async def run_while_held(
     command: Sequence[str],
     environ: Mapping[str, str],
-    held: Possession,
+    held: Lock | Leadership,
     *,
     on_lost: str = "term",
     grace: float = 5.0,
 ) -> None:
-    """Run a command until it ends, or what it needs is lost.
+    """Run a command until it ends, or the lock or leadership that it needs is lost.
 
     Args:
         command: the words of the command.
         environ: variables that it gets; they replace those of this process that have the same names.
-        held: what it needs.
-        on_lost: what is done to the command when that is lost: "term", "kill" or "ignore".
+        held: the lock or leadership that the command needs.
+        on_lost: the action on the command when that is lost: "term", "kill" or "ignore".
         grace: seconds between SIGTERM and SIGKILL. So long before the end of the lease it counts as lost.
 
     Raises:
@@ -75,7 +57,7 @@ async def run_while_held(
 
     Cancellation kills the command.
     """
-    job = Job(held, ends_on_loss=on_lost != "ignore", grace=grace)
+    job = ChildJob(held, ends_on_loss=on_lost != "ignore", grace=grace)
     try:
         job.start(command, environ)
         with handled((signal.SIGCHLD,), job.look), handled((signal.SIGCONT,), job.go_on):
@@ -97,8 +79,8 @@ async def run_while_held(
         raise Failure(code, f"exit status {code}")
 
 
-async def _watched(job: "Job", on_lost: str) -> None:
-    """Wait for the end of the job; end it when what it needs is lost."""
+async def _watched(job: "ChildJob", on_lost: str) -> None:
+    """Wait for the end of the job; end it when its lock or leadership is lost."""
     loss = start_task(job.held.lost(), name="etcd-aio loss")
     try:
         await asyncio.wait((job.ended, loss), return_when=asyncio.FIRST_COMPLETED)
@@ -112,22 +94,22 @@ async def _watched(job: "Job", on_lost: str) -> None:
         await asyncio.wait((job.ended, loss))
 
 
-class Job:
+class ChildJob:
     """The process group of a command.
 
     Args:
-        held: what it needs.
-        ends_on_loss: it may not run without that.
+        held: the lock or leadership that the command needs.
+        ends_on_loss: the command may not run without it.
         grace: seconds for which the lease lives on when it counts as lost.
 
     Attributes:
-        held: what it needs.
+        held: see above.
         ended: the exit code, or below 0 the signal that has ended the command.
-        was_lost: what it needs was lost before it ended.
+        was_lost: `held` was lost before the command ended.
         had_terminal: the terminal signalled it, and not our group, when it ended.
     """
 
-    def __init__(self, held: Possession, *, ends_on_loss: bool, grace: float) -> None:
+    def __init__(self, held: Lock | Leadership, *, ends_on_loss: bool, grace: float) -> None:
         self.held = held
         self.ended: asyncio.Future[int] = asyncio.get_running_loop().create_future()
         self.was_lost = False
@@ -146,7 +128,7 @@ class Job:
         """Start the command.
 
         Raises:
-            Failure: it cannot be started.
+            Failure: the command cannot be started.
         """
         try:
             self._child = subprocess.Popen(  # noqa: S603 - the command of the user
@@ -163,7 +145,7 @@ class Job:
         self._has_terminal = self._wants_terminal
 
     def _prepared(self, parent: int) -> Callable[[], None]:
-        """What the child runs first: it takes the terminal, and is tied to its parent where the system can do that."""
+        """Return the function that the child runs first: it takes the terminal, and ties itself to its parent."""
         tie = _tie_to(parent)
         terminal = self._terminal if self._wants_terminal else None
         may_read = self._terminal.foreground(self._group) is Foreground.OURS
@@ -277,7 +259,7 @@ class Job:
 
 
 def _tie_to(parent: int) -> Callable[[], None] | None:
-    """What the child runs first, so that it gets SIGTERM when its parent dies; None where that does not exist."""
+    """Return a function for the child, after which it gets SIGTERM when its parent dies; None except on Linux."""
     if sys.platform != "linux":
         return None
     import ctypes

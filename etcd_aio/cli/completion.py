@@ -10,7 +10,7 @@ from typing import Final
 import click
 
 from etcd_aio.cli.arguments import only_word
-from etcd_aio.cli.connection import Connection
+from etcd_aio.cli.connection import ClientSettings
 from etcd_aio.cli.contexts import PASSWORD_COMMAND, VARIABLE, Context, ContextFile
 from etcd_aio.cli.go_text import as_text
 from etcd_aio.cli.grammar import given_flags, verb
@@ -20,7 +20,7 @@ from etcd_aio.errors import EtcdError
 
 _SHELLS: Final = ("bash", "zsh", "fish")
 _SECONDS: Final = 0.3
-"""For the keys: a shell waits meanwhile."""
+"""Limit for reading the keys: a shell waits meanwhile."""
 
 _MOST: Final = 200
 
@@ -64,7 +64,7 @@ async def _keys(flags: dict[str, str], incomplete: str) -> list[str]:
     if context is not None:  # a command for the password may ask, and may take any time
         settings = {name: value for name, value in context.settings.items() if name != PASSWORD_COMMAND}
         context = Context(context.name, settings)
-    async with asyncio.timeout(_SECONDS), Connection(flags, os.environ, None, context).client() as client:
+    async with asyncio.timeout(_SECONDS), ClientSettings(flags, os.environ, None, context).client() as client:
         found = await client.range(prefix=os.fsencode(incomplete), limit=_MOST, keys_only=True)
     words = [as_text(kv.key) for kv in found]
     return [word for word in words if word.isprintable() and " " not in word]

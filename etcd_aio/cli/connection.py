@@ -1,4 +1,4 @@
-"""From global flags, etcdctl's variables and a context to clients.
+"""Makes clients from global flags, etcdctl's variables and a context.
 
 A flag overrides the variable of its name, and that the setting of the context. Flags and settings become variables,
 which `Client.from_env` reads: all have the same values and checks.
@@ -81,8 +81,8 @@ _OF_ENDPOINTS: Final = frozenset({"ENDPOINTS", "DISCOVERY_SRV", "DISCOVERY_SRV_N
 _OF_USER: Final = frozenset({"USER", "PASSWORD", "AUTH_JWT_TOKEN"})
 
 
-class Connection:
-    """Where commands go, and how.
+class ClientSettings:
+    """The settings of the clients of one command.
 
     Args:
         flags: the global flags that were given, by name.
@@ -141,10 +141,9 @@ class Connection:
         """Whether a global switch is on."""
         return read_flag(f"--{name}", self.setting(name, "false"))
 
-    @property
-    def is_timeout_given(self) -> bool:
-        """Whether a limit for calls is given, which verbs without one by default then have."""
-        return bool(self.setting("command_timeout"))
+    def timeout_or(self, default: float | None) -> float | None:
+        """The given seconds for a call, or the default of a verb whose calls may take longer than others."""
+        return self.timeout if self.setting("command_timeout") else default
 
     @property
     def timeout(self) -> float:
@@ -248,7 +247,7 @@ def _printed(command: str) -> str:
 
 
 def terminal_prompt() -> Callable[[str], str] | None:
-    """What asks for a password on the terminal; None if stdin is none."""
+    """The password prompt, or None if stdin is not a terminal."""
     if not sys.stdin.isatty():
         return None
     return _ask

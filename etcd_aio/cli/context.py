@@ -6,15 +6,23 @@ from typing import Final
 
 from etcd_aio.cli.arguments import exactly, only_word
 from etcd_aio.cli.contexts import PASSWORD_COMMAND, Context, ContextFile, Contexts
-from etcd_aio.cli.grammar import Entry, VerbGroup, value, verb
+from etcd_aio.cli.grammar import VerbGroup, value
 from etcd_aio.cli.outcome import bad_arguments
 from etcd_aio.cli.session import Session
 
 _SECRETS: Final = ("password", "auth_jwt_token")
 _PATHS: Final = ("cert", "key", "cacert")
 
+GROUP = VerbGroup("context", "Keeps endpoints and credentials under names")
 
-@verb("add", "<name>", value("--password-command", default="", help="prints the password of the user"), is_local=True)
+
+@GROUP.verb(
+    "add",
+    "<name>",
+    value("--password-command", default="", help="prints the password of the user"),
+    is_local=True,
+    short="Keeps the global flags of the command line under a name",
+)
 async def add(session: Session, words: tuple[str, ...], *, password_command: str) -> None:
     """Keeps the global flags of this command line under a name; the first context becomes the current one."""
     name = only_word(words, "context add needs a name")
@@ -36,7 +44,7 @@ def _absolute(path: str) -> str:
     return str(Path(path).absolute())
 
 
-@verb("use", "<name>", is_local=True, completes="context_names")
+@GROUP.verb("use", "<name>", is_local=True, completes="context_names")
 async def use(session: Session, words: tuple[str, ...]) -> None:
     """Makes a context the current one."""
     name = only_word(words, "context use needs a name")
@@ -46,7 +54,7 @@ async def use(session: Session, words: tuple[str, ...]) -> None:
     file.write(replace(contexts, current=name))
 
 
-@verb("list", is_local=True)
+@GROUP.verb("list", is_local=True, short="Lists the contexts")
 async def list_(session: Session, words: tuple[str, ...]) -> None:
     """Lists the contexts with their endpoints; a star marks the current one."""
     exactly(words, 0, "context list accepts no arguments")
@@ -56,7 +64,7 @@ async def list_(session: Session, words: tuple[str, ...]) -> None:
         session.line(f"{'*' if name == contexts.current else ' '} {name} {where}".rstrip())
 
 
-@verb("remove", "<name>", is_local=True, completes="context_names")
+@GROUP.verb("remove", "<name>", is_local=True, completes="context_names")
 async def remove(session: Session, words: tuple[str, ...]) -> None:
     """Removes a context."""
     name = only_word(words, "context remove needs a name")
@@ -65,15 +73,3 @@ async def remove(session: Session, words: tuple[str, ...]) -> None:
     contexts.chosen(name)
     by_name = {other: context for other, context in contexts.by_name.items() if other != name}
     file.write(Contexts("" if contexts.current == name else contexts.current, by_name))
-
-
-GROUP = VerbGroup(
-    "context",
-    "Keeps endpoints and credentials under names",
-    {
-        "add": Entry("context:add", "Keeps the global flags of the command line under a name"),
-        "use": Entry("context:use", "Makes a context the current one"),
-        "list": Entry("context:list_", "Lists the contexts"),
-        "remove": Entry("context:remove", "Removes a context"),
-    },
-)

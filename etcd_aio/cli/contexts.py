@@ -10,6 +10,7 @@
 A context has the global flags by name, each with the text that the flag takes. It has no password: a command prints it.
 """
 
+import json
 import os
 from collections.abc import Mapping
 from contextlib import suppress
@@ -24,7 +25,6 @@ from etcd_aio.cli.outcome import bad_arguments
 VARIABLE: Final = "ETCD_AIO_CONTEXT"
 PASSWORD_COMMAND: Final = "password_command"  # noqa: S105 - the name of a setting
 _SECRETS: Final = frozenset({"password", "auth_jwt_token"})
-_ESCAPES: Final = {'"': '\\"', "\\": "\\\\", "\n": "\\n", "\t": "\\t", "\r": "\\r"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +70,7 @@ def parse(text: str) -> Contexts:
     """The contexts in the text of the file.
 
     Raises:
-        ValueError: it is no TOML, or has something else.
+        ValueError: the text is not TOML, or has something else.
     """
     import tomllib
 
@@ -102,19 +102,15 @@ def dump(contexts: Contexts) -> str:
 
 
 def _string(text: str) -> str:
-    return '"' + "".join(map(_character, text)) + '"'
-
-
-def _character(one: str) -> str:
-    is_control = ord(one) < 0x20 or ord(one) == 0x7F
-    return _ESCAPES.get(one) or (f"\\u{ord(one):04x}" if is_control else one)
+    """A string of TOML, which is as in JSON, but for one control character."""
+    return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")
 
 
 class ContextFile:
     """The file with the contexts, which only its user can read.
 
     Args:
-        path: where it is. Default: `etcd-aio/config.toml` in the folder for settings of this user.
+        path: its place. Default: `etcd-aio/config.toml` in the folder for settings of this user.
     """
 
     def __init__(self, path: Path | None = None) -> None:
@@ -139,7 +135,7 @@ class ContextFile:
         """Replace the file.
 
         Raises:
-            Failure: it cannot be written.
+            Failure: the file cannot be written.
         """
         import tempfile
 

@@ -7,7 +7,7 @@ from typing import Final
 from etcd_aio import Client, KeyValue
 from etcd_aio.cli.arguments import raw
 from etcd_aio.cli.dump_format import DumpedKey, DumpHead, DumpWriter
-from etcd_aio.cli.dump_tree import Tree
+from etcd_aio.cli.dump_tree import DumpTree
 from etcd_aio.cli.grammar import Switch, value, verb
 from etcd_aio.cli.outcome import bad_arguments
 from etcd_aio.cli.session import Session
@@ -51,7 +51,7 @@ async def _as_lines(session: Session, client: Client, prefix: bytes, revision: i
 
 
 async def _as_tree(session: Session, client: Client, prefix: bytes, revision: int) -> None:
-    tree = Tree()
+    tree = DumpTree()
     async for page in client.scan(prefix=prefix, revision=revision).pages():
         session.write("".join(tree.add(kv.key, kv.value) for kv in page.kvs))
     session.write(tree.end())

@@ -64,7 +64,7 @@ class DumpWriter:
     """Makes the lines of one dump.
 
     Args:
-        head: what the first line says.
+        head: the content of the first line.
     """
 
     def __init__(self, head: DumpHead) -> None:
@@ -112,7 +112,7 @@ def read_head(line: bytes) -> DumpHead:
     """The first line.
 
     Raises:
-        MalformedDumpError: it is none.
+        MalformedDumpError: the line is not the first line of a dump.
     """
     fields = _fields(line, 1)
     if fields.get("etcd_aio_dump") != _VERSION:
@@ -127,7 +127,7 @@ def read_keys(lines: Iterable[bytes], head: DumpHead) -> Iterator[DumpedKey]:
     """The keys of all lines after the first one.
 
     Args:
-        lines: those lines.
+        lines: the lines after the first one.
         head: the first line.
 
     Raises:
@@ -165,7 +165,7 @@ def check(lines: Iterable[bytes]) -> DumpHead:
         Its first line.
 
     Raises:
-        MalformedDumpError: it is malformed, damaged or cut off.
+        MalformedDumpError: the dump is malformed, damaged or cut off.
     """
     digest, last = hashlib.sha256(), b""
 

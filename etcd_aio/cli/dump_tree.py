@@ -15,7 +15,6 @@ Keys come in order, so those of a folder are together, and only the open folders
 """
 
 import json
-from collections.abc import Iterable, Iterator
 from typing import Final
 
 from etcd_aio.cli.dump_format import packed
@@ -23,19 +22,7 @@ from etcd_aio.cli.dump_format import packed
 _INDENT: Final = "  "
 
 
-def folded(pairs: Iterable[tuple[bytes, bytes]]) -> Iterator[str]:
-    """The document, in pieces.
-
-    Args:
-        pairs: keys in order, with their values.
-    """
-    tree = Tree()
-    for key, value in pairs:
-        yield tree.add(key, value)
-    yield tree.end()
-
-
-class Tree:
+class DumpTree:
     """The document of keys that come one by one, in order."""
 
     def __init__(self) -> None:

@@ -7,15 +7,17 @@ from typing import TypeVar
 
 from etcd_aio import Client
 from etcd_aio.cli.go_text import duration
-from etcd_aio.cli.grammar import Entry, Switch, VerbGroup, value, verb
+from etcd_aio.cli.grammar import Switch, VerbGroup, value
 from etcd_aio.cli.outcome import ExitCode, Failure
-from etcd_aio.cli.results import HashReport, Health, HealthReport, StatusReport
+from etcd_aio.cli.results import EndpointHealth, HashReport, HealthReport, StatusReport
 from etcd_aio.cli.session import Session
 from etcd_aio.errors import EtcdError, PermissionDeniedError
 
 _T = TypeVar("_T")
 
 _HEALTH_KEY = "health"  # the key of etcdctl's check; it need not exist
+
+GROUP = VerbGroup("endpoint", "Shows the health, status and hashes of members")
 
 
 def of_cluster() -> Switch:
@@ -51,7 +53,7 @@ async def ask_all(
     return await asyncio.gather(*map(one, endpoints))
 
 
-@verb("health", "", of_cluster())
+@GROUP.verb("health", "", of_cluster(), short="Checks the health of endpoints")
 async def health(session: Session, words: tuple[str, ...], *, cluster: bool) -> None:
     """Checks that each endpoint answers a read with quorum, and that there is no alarm."""
     rows = await health_of(session, await endpoints_of(session, cluster))
@@ -64,12 +66,12 @@ async def health(session: Session, words: tuple[str, ...], *, cluster: bool) -> 
         raise Failure(ExitCode.ERROR, "unhealthy cluster")
 
 
-async def health_of(session: Session, endpoints: Sequence[str]) -> tuple[Health, ...]:
+async def health_of(session: Session, endpoints: Sequence[str]) -> tuple[EndpointHealth, ...]:
     """Ask every endpoint whether it is healthy."""
     return tuple(
-        Health(endpoint, is_healthy=False, took="", error=f"{answer}")
+        EndpointHealth(endpoint, is_healthy=False, took="", error=f"{answer}")
         if isinstance(answer, EtcdError)
-        else Health(endpoint, is_healthy=not answer[1], took=duration(answer[0]), error=answer[1])
+        else EndpointHealth(endpoint, is_healthy=not answer[1], took=duration(answer[0]), error=answer[1])
         for endpoint, answer in await ask_all(session, endpoints, _health)
     )
 
@@ -94,42 +96,42 @@ async def _health(client: Client, endpoint: str) -> tuple[int, str]:
     return took, f"Active Alarm(s): {' '.join(one.alarm.name for one in alarms)} " if alarms else ""
 
 
-@verb("status", "", of_cluster())
+async def _report(
+    session: Session,
+    cluster: bool,
+    what: str,
+    ask: Callable[[Client, str], Awaitable[_T]],
+    report: Callable[[tuple[tuple[str, _T], ...]], StatusReport | HashReport],
+) -> None:
+    """Show what each endpoint answers.
+
+    Raises:
+        Failure: some have not answered, which is complained about.
+    """
+    answers = await ask_all(session, await endpoints_of(session, cluster), ask)
+    for endpoint, answer in answers:
+        if isinstance(answer, EtcdError):
+            session.complain(f"Failed to get the {what} of endpoint {endpoint} ({answer})")
+    found = tuple((endpoint, answer) for endpoint, answer in answers if not isinstance(answer, EtcdError))
+    session.show(report(found))
+    if len(found) < len(answers):
+        raise Failure(ExitCode.ERROR)
+
+
+@GROUP.verb("status", "", of_cluster(), short="Shows the status of endpoints")
 async def status(session: Session, words: tuple[str, ...], *, cluster: bool) -> None:
     """Shows the status of each endpoint."""
-    endpoints = await endpoints_of(session, cluster)
-    answers = await ask_all(session, endpoints, lambda client, endpoint: client.maintenance.status(endpoint))
-    for endpoint, answer in answers:
-        if isinstance(answer, EtcdError):
-            session.complain(f"Failed to get the status of endpoint {endpoint} ({answer})")
-    found = tuple((endpoint, answer) for endpoint, answer in answers if not isinstance(answer, EtcdError))
-    session.show(StatusReport(found))
-    if len(found) < len(answers):
-        raise Failure(ExitCode.ERROR)
+    await _report(session, cluster, "status", lambda client, one: client.maintenance.status(one), StatusReport)
 
 
-@verb("hashkv", "", of_cluster(), value("--rev", kind=int, default=0, help="hash up to this revision; 0 for all"))
+@GROUP.verb(
+    "hashkv",
+    "",
+    of_cluster(),
+    value("--rev", kind=int, default=0, help="hash up to this revision; 0 for all"),
+    short="Shows the hashes of the histories of endpoints",
+)
 async def hashkv(session: Session, words: tuple[str, ...], *, cluster: bool, rev: int) -> None:
     """Shows the hash of the keys and their history at each endpoint."""
-    endpoints = await endpoints_of(session, cluster)
-    answers = await ask_all(
-        session, endpoints, lambda client, endpoint: client.maintenance.hash_kv(endpoint, max(0, rev))
-    )
-    for endpoint, answer in answers:
-        if isinstance(answer, EtcdError):
-            session.complain(f"Failed to get the hash of endpoint {endpoint} ({answer})")
-    found = tuple((endpoint, answer) for endpoint, answer in answers if not isinstance(answer, EtcdError))
-    session.show(HashReport(found))
-    if len(found) < len(answers):
-        raise Failure(ExitCode.ERROR)
-
-
-GROUP = VerbGroup(
-    "endpoint",
-    "Shows the health, status and hashes of members",
-    {
-        "health": Entry("endpoint:health", "Checks the health of endpoints"),
-        "status": Entry("endpoint:status", "Shows the status of endpoints"),
-        "hashkv": Entry("endpoint:hashkv", "Shows the hashes of the histories of endpoints"),
-    },
-)
+    revision = max(0, rev)
+    await _report(session, cluster, "hash", lambda client, one: client.maintenance.hash_kv(one, revision), HashReport)

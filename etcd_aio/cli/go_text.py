@@ -50,7 +50,7 @@ def unquoted(raw: bytes) -> bytes:
     r"""The string that a Go literal in double quotes stands for: `"a\x00\u00e4\101"`.
 
     Raises:
-        ValueError: it is no such literal.
+        ValueError: the text is not such a literal.
     """
     if len(raw) < 2 or raw[:1] != b'"' or raw[-1:] != b'"':
         raise ValueError("no quoted string")
@@ -98,7 +98,7 @@ def whole_number(text: str, base: int) -> int:
         base: 10 or 16; 0 for literals of Go, such as 0x1f and 1_000, as the values of flags are.
 
     Raises:
-        ValueError: it is none.
+        ValueError: the text is not such a number.
     """
     if base:
         number = int(text, base) if _DIGITS[base].fullmatch(text) else None

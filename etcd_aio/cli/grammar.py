@@ -9,7 +9,8 @@ import re
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypedDict, Unpack
 
 import click
 
@@ -74,7 +75,7 @@ def integer(text: str | int) -> int:
     """A whole number, as the flags of etcdctl read it; `--help` shows the name of this function.
 
     Raises:
-        BadParameter: it is none.
+        BadParameter: the text is not a whole number.
     """
     if isinstance(text, int):  # the default
         return text
@@ -136,7 +137,7 @@ def _plain_words(command: click.Command, ctx: click.Context, words: Sequence[str
 
 
 def _completer(name: str) -> Callable[[click.Context, click.Parameter, str], list[str]] | None:
-    """What completes arguments, imported when it is used."""
+    """Return a function that completes arguments by one of `completion.py`, which it imports when it is called."""
     if not name:
         return None
 
@@ -155,6 +156,20 @@ def _flags(command: click.Command, ctx: click.Context, incomplete: str) -> "list
     return [CompletionItem(word, help=help_) for word, help_ in words if word.startswith(incomplete)]
 
 
+class VerbTraits(TypedDict, total=False):
+    """Traits of a verb, which most do not have.
+
+    Attributes:
+        runs_command: the words after `--` are a command.
+        is_local: it asks no server.
+        completes: the function of `completion.py` that completes its arguments.
+    """
+
+    runs_command: bool
+    is_local: bool
+    completes: str
+
+
 class Verb(click.Command):
     """A verb.
 
@@ -164,28 +179,19 @@ class Verb(click.Command):
             runs a command, and the flags by name.
         usage: its arguments, for `--help`.
         options: its flags.
-        runs_command: what follows `--` is a command.
-        is_local: it asks no server.
-        completes: the function of `completion.py` that completes its arguments; empty for none.
+        traits: see `VerbTraits`.
     """
 
     def __init__(
-        self,
-        name: str,
-        work: Work,
-        usage: str,
-        options: Sequence[click.Parameter],
-        *,
-        runs_command: bool = False,
-        is_local: bool = False,
-        completes: str = "",
+        self, name: str, work: Work, usage: str, options: Sequence[click.Parameter], **traits: Unpack[VerbTraits]
     ) -> None:
-        words = click.Argument(["words"], nargs=-1, type=click.UNPROCESSED, shell_complete=_completer(completes))
+        completer = _completer(traits.get("completes", ""))
+        words = click.Argument(["words"], nargs=-1, type=click.UNPROCESSED, shell_complete=completer)
         super().__init__(name, params=[words, *options, *global_options()], help=work.__doc__)
         self._work = work
         self._usage = usage
-        self._runs_command = runs_command
-        self._is_local = is_local
+        self._runs_command = traits.get("runs_command", False)
+        self._is_local = traits.get("is_local", False)
 
     def of_line(self, words: Sequence[str]) -> Invocation:
         """Parse a line of a program's input: the words behind the verb, without global flags and `--help`.
@@ -231,37 +237,28 @@ class Verb(click.Command):
         return Invocation(self._work, self.name or "", given_flags(ctx), tuple(words), options, self._is_local)
 
 
-def verb(
-    name: str,
-    usage: str = "",
-    *options: click.Parameter,
-    runs_command: bool = False,
-    is_local: bool = False,
-    completes: str = "",
-) -> Callable[[Work], Verb]:
+def verb(name: str, usage: str = "", *options: click.Parameter, **traits: Unpack[VerbTraits]) -> Callable[[Work], Verb]:
     """Make a verb of the coroutine function that runs it; the first line of its docstring is its help."""
-
-    def made(work: Work) -> Verb:
-        return Verb(name, work, usage, options, runs_command=runs_command, is_local=is_local, completes=completes)
-
-    return made
+    return lambda work: Verb(name, work, usage, options, **traits)
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
-    """A verb of a group, imported when it is used.
+class VerbEntry:
+    """A verb of a group.
 
     Attributes:
-        place: the module of this package, and the name in it: `kv:get`.
+        source: the verb, or the module of this package and the name in it, such as `kv:get`, imported when it is used.
         help: one line.
     """
 
-    place: str
+    source: "Verb | str"
     help: str
 
     def load(self) -> click.Command:
-        """Import the verb."""
-        module, _, name = self.place.partition(":")
+        """The verb."""
+        if isinstance(self.source, Verb):
+            return self.source
+        module, _, name = self.source.partition(":")
         found: click.Command = getattr(import_module(f"etcd_aio.cli.{module}"), name)
         return found
 
@@ -272,12 +269,32 @@ class VerbGroup(click.Group):
     Args:
         name: its name.
         help: one line.
-        entries: the verbs by name.
+        entries: the verbs by name, besides those that `verb` makes.
     """
 
-    def __init__(self, name: str, help: str, entries: Mapping[str, Entry]) -> None:
+    def __init__(self, name: str, help: str, entries: Mapping[str, VerbEntry] = MappingProxyType({})) -> None:
         super().__init__(name, params=global_options(), help=help)
-        self._entries = entries
+        self._entries = dict(entries)
+
+    def verb(
+        self, name: str, usage: str = "", *options: click.Parameter, short: str = "", **traits: Unpack[VerbTraits]
+    ) -> Callable[[Work], Verb]:
+        """Make a verb of this group, as the function `verb` does.
+
+        Args:
+            name: the verb.
+            usage: its arguments, for `--help`.
+            options: its flags.
+            short: its help in the list of the verbs; empty for the beginning of the docstring.
+            traits: see `VerbTraits`.
+        """
+
+        def made(work: Work) -> Verb:
+            found = verb(name, usage, *options, **traits)(work)
+            self._entries[name] = VerbEntry(found, short or re.split("[;:.]", work.__doc__ or "")[0])
+            return found
+
+        return made
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """The names of the verbs."""

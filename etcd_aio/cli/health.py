@@ -9,7 +9,7 @@ from etcd_aio.cli.endpoint import endpoints_of, health_of, of_cluster
 from etcd_aio.cli.grammar import Switch, value, verb
 from etcd_aio.cli.lock import seconds
 from etcd_aio.cli.outcome import ExitCode, Failure
-from etcd_aio.cli.results import ClusterHealth, Health
+from etcd_aio.cli.results import ClusterHealth, EndpointHealth
 from etcd_aio.cli.session import Session
 
 _PAUSE: Final = 0.5  # seconds between two checks
@@ -46,7 +46,7 @@ async def _look(session: Session, cluster: bool, quorum: bool) -> ClusterHealth:
         endpoints = await endpoints_of(session, cluster)
     except EtcdError as error:
         return ClusterHealth(
-            False, tuple(Health(one, is_healthy=False, took="", error=f"{error}") for one in endpoints)
+            False, tuple(EndpointHealth(one, is_healthy=False, took="", error=f"{error}") for one in endpoints)
         )
     rows = await health_of(session, endpoints)
     return ClusterHealth((any if quorum else all)(row.is_healthy for row in rows), rows)

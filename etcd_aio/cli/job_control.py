@@ -38,7 +38,7 @@ class Foreground(Enum):
 
 
 class Reaction(Enum):
-    """What the stop of the command does."""
+    """The reaction to a stop of the command."""
 
     GIVE_TERMINAL = auto()
     STOP_TOO = auto()
@@ -46,7 +46,7 @@ class Reaction(Enum):
 
 
 def reaction(number: int, foreground: Foreground) -> Reaction:
-    """What to do when the command was stopped by a signal."""
+    """The reaction when a signal has stopped the command."""
     if foreground is Foreground.NO_TERMINAL:
         return Reaction.NOTHING
     if number in _WANTS_TERMINAL:
@@ -81,7 +81,7 @@ class Terminal:
             return 0
 
     def foreground(self, command: int) -> Foreground:
-        """Whose group is in the foreground.
+        """The owner of the group in the foreground.
 
         Args:
             command: the group of the command.
@@ -113,7 +113,7 @@ class Terminal:
 
 @contextmanager
 def _sigttou_blocked() -> Iterator[None]:
-    """As it must be for a process in the background that sets the foreground."""
+    """Block SIGTTOU, which would stop a process in the background that sets the foreground."""
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTTOU})
     try:
         yield

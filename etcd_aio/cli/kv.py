@@ -25,7 +25,7 @@ _SECONDS_TO_INTERRUPT: Final = 2.0
 
 
 def is_serializable(consistency: str) -> bool:
-    """Whether the word for the consistency says so.
+    """Whether the word for the consistency is that for serializable reads.
 
     Raises:
         Failure: there is no such word.
@@ -123,7 +123,7 @@ async def get(session: Session, words: tuple[str, ...], **options: Any) -> None:
 
 
 async def _streamed(client: Client, operation: op.RangeOp, order: str) -> RangeResult:
-    """The same result, read in chunks.
+    """Read a range in chunks, as one result.
 
     Raises:
         Failure: an order is given, and it is not that of the keys.
@@ -191,8 +191,7 @@ def put_of(session: Session | None, words: Sequence[str], options: dict[str, Any
 async def put(session: Session, words: tuple[str, ...], **options: Any) -> None:
     """Puts a key. Write `--` before a value that begins with `-`."""
     operation = put_of(session, words, options)
-    async with session.client() as client:
-        session.show(await client.do(operation))
+    session.show(await session.call(lambda client: client.do(operation)))
 
 
 def delete_of(words: tuple[str, ...], options: dict[str, Any]) -> op.DeleteOp:
@@ -239,6 +238,5 @@ async def _time_to_interrupt(session: Session, words: tuple[str, ...]) -> None:
 async def compaction(session: Session, words: tuple[str, ...], *, physical: bool) -> None:
     """Discards the history before a revision."""
     revision = whole(only_word(words, "compaction command needs 1 argument"), "bad revision", ExitCode.ERROR)
-    async with session.client() as client:
-        await client.compact(revision, physical=physical)
+    await session.call(lambda client: client.compact(revision, physical=physical))
     session.line(f"compacted revision {revision}")

@@ -18,7 +18,7 @@ def seconds(text: str, flag: str) -> float:
     """The seconds of a duration: `10`, `10s`, `1m`.
 
     Raises:
-        ConfigError: it is none.
+        ConfigError: the text is not a duration.
     """
     return float(read_option("connect_timeout", text, flag) or 0.0)
 

@@ -2,33 +2,38 @@
 
 import time
 from dataclasses import replace
+from typing import Final, Literal
 
 from etcd_aio import EtcdError, Header
 from etcd_aio.cli.arguments import exactly, member_of, only_word
 from etcd_aio.cli.endpoint import endpoints_of, of_cluster
 from etcd_aio.cli.go_text import duration
-from etcd_aio.cli.grammar import Entry, VerbGroup, verb
+from etcd_aio.cli.grammar import VerbGroup, verb
 from etcd_aio.cli.outcome import ExitCode, Failure, bad_arguments
 from etcd_aio.cli.results import Done
 from etcd_aio.cli.session import Session
 from etcd_aio.errors import UnknownEndpointError
 
+_NO_VERSION: Final = "TARGET_VERSION not provided, or too many arguments"
 
-@verb("list")
-async def alarm_list(session: Session, words: tuple[str, ...]) -> None:
-    """Lists the alarms that are raised."""
-    exactly(words, 0, "alarm list command accepts no arguments")
-    async with session.client() as client:
-        session.show(await client.maintenance.alarms())
+ALARM = VerbGroup("alarm", "Lists and disarms alarms")
+SNAPSHOT = VerbGroup("snapshot", "Saves the database of a member")
+DOWNGRADE = VerbGroup("downgrade", "Validates, starts and cancels a downgrade")
 
 
-@verb("disarm")
+@ALARM.verb("disarm", short="Disarms all alarms")
 async def alarm_disarm(session: Session, words: tuple[str, ...]) -> None:
     """Disarms all alarms, whose cause must be removed first."""
     exactly(words, 0, "alarm disarm command accepts no arguments")
-    async with session.client() as client:
-        result = await client.maintenance.disarm()
+    result = await session.call(lambda client: client.maintenance.disarm())
     session.show(replace(result, header=Header()))  # of several calls; etcdctl shows none
+
+
+@ALARM.verb("list", short="Lists all alarms")
+async def alarm_list(session: Session, words: tuple[str, ...]) -> None:
+    """Lists the alarms that are raised."""
+    exactly(words, 0, "alarm list command accepts no arguments")
+    session.show(await session.call(lambda client: client.maintenance.alarms()))
 
 
 @verb("defrag", "", of_cluster())
@@ -51,11 +56,11 @@ async def defrag(session: Session, words: tuple[str, ...], *, cluster: bool) -> 
         raise Failure(ExitCode.ERROR)
 
 
-@verb("save", "<filename>")
+@SNAPSHOT.verb("save", "<filename>", short="Saves the database of a member as a file")
 async def snapshot_save(session: Session, words: tuple[str, ...]) -> None:
     """Saves the database of a member as a verified file. Without --command-timeout it may take any time."""
     path = only_word(words, "snapshot save expects one argument <filename>")
-    timeout = session.connection.timeout if session.connection.is_timeout_given else None
+    timeout = session.connection.timeout_or(None)
     async with session.client() as client:
         try:
             saved = await client.maintenance.save_snapshot(path, timeout=timeout)
@@ -79,54 +84,25 @@ async def move_leader(session: Session, words: tuple[str, ...]) -> None:
     session.show(Done(text, Header(), has_fields=False))  # that of another call; etcdctl shows none
 
 
-@verb("validate", "<TARGET_VERSION>")
+async def _downgrade(session: Session, action: Literal["validate", "enable", "cancel"], version: str = "") -> None:
+    result = await session.call(lambda client: client.maintenance.downgrade(action, version))
+    text = f"Downgrade {action} success, cluster version {result.version}"
+    session.show(Done(text, result.header, has_fields=False))
+
+
+@DOWNGRADE.verb("validate", "<TARGET_VERSION>", short="Checks that the cluster can be downgraded")
 async def downgrade_validate(session: Session, words: tuple[str, ...]) -> None:
     """Checks that the cluster can be downgraded to this version."""
-    version = only_word(words, "TARGET_VERSION not provided, or too many arguments")
-    async with session.client() as client:
-        result = await client.maintenance.downgrade("validate", version)
-    text = f"Downgrade validate success, cluster version {result.version}"
-    session.show(Done(text, result.header, has_fields=False))
+    await _downgrade(session, "validate", only_word(words, _NO_VERSION))
 
 
-@verb("enable", "<TARGET_VERSION>")
+@DOWNGRADE.verb("enable", "<TARGET_VERSION>", short="Starts a downgrade")
 async def downgrade_enable(session: Session, words: tuple[str, ...]) -> None:
     """Starts a downgrade of the cluster to this version."""
-    version = only_word(words, "TARGET_VERSION not provided, or too many arguments")
-    async with session.client() as client:
-        result = await client.maintenance.downgrade("enable", version)
-    text = f"Downgrade enable success, cluster version {result.version}"
-    session.show(Done(text, result.header, has_fields=False))
+    await _downgrade(session, "enable", only_word(words, _NO_VERSION))
 
 
-@verb("cancel")
+@DOWNGRADE.verb("cancel", short="Cancels a downgrade")
 async def downgrade_cancel(session: Session, words: tuple[str, ...]) -> None:
     """Cancels the downgrade that is going on."""
-    async with session.client() as client:
-        result = await client.maintenance.downgrade("cancel")
-    text = f"Downgrade cancel success, cluster version {result.version}"
-    session.show(Done(text, result.header, has_fields=False))
-
-
-ALARM = VerbGroup(
-    "alarm",
-    "Lists and disarms alarms",
-    {
-        "disarm": Entry("maintenance:alarm_disarm", "Disarms all alarms"),
-        "list": Entry("maintenance:alarm_list", "Lists all alarms"),
-    },
-)
-SNAPSHOT = VerbGroup(
-    "snapshot",
-    "Saves the database of a member",
-    {"save": Entry("maintenance:snapshot_save", "Saves the database of a member as a file")},
-)
-DOWNGRADE = VerbGroup(
-    "downgrade",
-    "Validates, starts and cancels a downgrade",
-    {
-        "validate": Entry("maintenance:downgrade_validate", "Checks that the cluster can be downgraded"),
-        "enable": Entry("maintenance:downgrade_enable", "Starts a downgrade"),
-        "cancel": Entry("maintenance:downgrade_cancel", "Cancels a downgrade"),
-    },
-)
+    await _downgrade(session, "cancel")

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from etcd_aio.cli.arguments import member_of, only_word
 from etcd_aio.cli.go_text import quoted
-from etcd_aio.cli.grammar import Entry, Switch, VerbGroup, value, verb
+from etcd_aio.cli.grammar import Switch, VerbGroup, value
 from etcd_aio.cli.kv import is_serializable
 from etcd_aio.cli.outcome import bad_arguments
 from etcd_aio.cli.results import MembersChanged
@@ -12,20 +12,15 @@ from etcd_aio.cli.session import Session
 
 _NO_ID = "member ID is not provided"
 
-
-@verb("list", "", value("--consistency", default="l", help="linearizable (l) or serializable (s)"))
-async def list_(session: Session, words: tuple[str, ...], *, consistency: str) -> None:
-    """Lists the members: id, status, name, peer URLs, client URLs, whether it is a learner."""
-    serializable = is_serializable(consistency)
-    async with session.client() as client:
-        session.show(await client.cluster.members(serializable=serializable))
+GROUP = VerbGroup("member", "Lists, adds, changes and removes members")
 
 
-@verb(
+@GROUP.verb(
     "add",
     "<memberName>",
     value("--peer-urls", default="", help="the URLs of the new member for the others, separated by commas"),
     Switch("--learner", help="without a vote"),
+    short="Adds a member",
 )
 async def add(session: Session, words: Sequence[str], *, peer_urls: str, learner: bool) -> None:
     """Adds a member, and prints the variables to start it with."""
@@ -56,46 +51,37 @@ async def add(session: Session, words: Sequence[str], *, peer_urls: str, learner
     session.show(MembersChanged(text, result.header, result.members, new))
 
 
-@verb("remove", "<memberID>")
+@GROUP.verb("remove", "<memberID>")
 async def remove(session: Session, words: tuple[str, ...]) -> None:
     """Removes a member."""
     member = member_of(only_word(words, _NO_ID))
-    async with session.client() as client:
-        result = await client.cluster.remove(member)
+    result = await session.call(lambda client: client.cluster.remove(member))
     text = f"Member {member:16x} removed from cluster {result.header.cluster_id:16x}"
     session.show(MembersChanged(text, result.header, result.members))
 
 
-@verb("update", "<memberID>", value("--peer-urls", default="", help="its new URLs for the other members"))
+@GROUP.verb("update", "<memberID>", value("--peer-urls", default="", help="its new URLs for the other members"))
 async def update(session: Session, words: tuple[str, ...], *, peer_urls: str) -> None:
     """Changes the peer URLs of a member."""
     member = member_of(only_word(words, _NO_ID))
     if not peer_urls:
         raise bad_arguments("member peer urls not provided")
-    async with session.client() as client:
-        result = await client.cluster.update(member, peer_urls.split(","))
+    result = await session.call(lambda client: client.cluster.update(member, peer_urls.split(",")))
     text = f"Member {member:16x} updated in cluster {result.header.cluster_id:16x}"
     session.show(MembersChanged(text, result.header, result.members))
 
 
-@verb("promote", "<memberID>")
+@GROUP.verb("list", "", value("--consistency", default="l", help="linearizable (l) or serializable (s)"))
+async def list_(session: Session, words: tuple[str, ...], *, consistency: str) -> None:
+    """Lists the members: id, status, name, peer URLs, client URLs, whether it is a learner."""
+    serializable = is_serializable(consistency)
+    session.show(await session.call(lambda client: client.cluster.members(serializable=serializable)))
+
+
+@GROUP.verb("promote", "<memberID>")
 async def promote(session: Session, words: tuple[str, ...]) -> None:
     """Promotes a learner to a voting member."""
     member = member_of(only_word(words, _NO_ID))
-    async with session.client() as client:
-        result = await client.cluster.promote(member)
+    result = await session.call(lambda client: client.cluster.promote(member))
     text = f"Member {member:16x} promoted in cluster {result.header.cluster_id:16x}"
     session.show(MembersChanged(text, result.header, result.members))
-
-
-GROUP = VerbGroup(
-    "member",
-    "Lists, adds, changes and removes members",
-    {
-        "add": Entry("member:add", "Adds a member"),
-        "remove": Entry("member:remove", "Removes a member"),
-        "update": Entry("member:update", "Changes the peer URLs of a member"),
-        "list": Entry("member:list_", "Lists the members"),
-        "promote": Entry("member:promote", "Promotes a learner to a voting member"),
-    },
-)

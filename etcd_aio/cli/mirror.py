@@ -6,7 +6,7 @@ from typing import Any, Final
 from etcd_aio import Client, EtcdError, Key, op
 from etcd_aio.base import start_task
 from etcd_aio.cli.arguments import only_word, raw
-from etcd_aio.cli.connection import Connection, terminal_prompt
+from etcd_aio.cli.connection import ClientSettings, terminal_prompt
 from etcd_aio.cli.grammar import Switch, value, verb
 from etcd_aio.cli.outcome import bad_arguments
 from etcd_aio.cli.session import Session
@@ -72,7 +72,7 @@ def _client(session: Session, destination: str, options: dict[str, Any]) -> Clie
     if options["dest_insecure_transport"] is not None:
         flags["insecure_transport"] = f"{options['dest_insecure_transport']}".lower()
     flags["endpoints"] = destination
-    return Connection(flags, {}, terminal_prompt(), options=session.connection.options).client()
+    return ClientSettings(flags, {}, terminal_prompt(), options=session.connection.options).client()
 
 
 async def _begin(source: Client, client: Client, key: bytes, prefixes: tuple[bytes, bytes], revision: int) -> None:

@@ -1,4 +1,4 @@
-"""How a command ends: etcdctl's exit codes, and the failure that carries one."""
+"""The end of a command: etcdctl's exit codes, and the failure that carries one."""
 
 from enum import IntEnum
 

@@ -14,7 +14,7 @@ from typing import Final, Unpack
 import click
 
 from etcd_aio.base import start_task
-from etcd_aio.cli.grammar import Entry, Invocation, VerbGroup
+from etcd_aio.cli.grammar import Invocation, VerbEntry, VerbGroup
 from etcd_aio.cli.outcome import ExitCode, Failure
 from etcd_aio.cli.session import Session, complain
 from etcd_aio.cli.signals import INTERRUPTS, UNHEEDED, handled
@@ -22,36 +22,36 @@ from etcd_aio.config import ClientOptions
 from etcd_aio.errors import AuthenticationFailedError, ConfigError, EtcdError
 
 VERBS: Final = {
-    "get": Entry("kv:get", "Gets a key or a range of keys"),
-    "put": Entry("kv:put", "Puts a key"),
-    "del": Entry("kv:delete", "Deletes a key or a range of keys"),
-    "txn": Entry("txn:txn", "Runs several operations as one transaction"),
-    "compaction": Entry("kv:compaction", "Discards the history before a revision"),
-    "watch": Entry("watch:watch", "Follows the changes of keys"),
-    "lease": Entry("lease:GROUP", "Grants, renews, shows and revokes leases"),
-    "alarm": Entry("maintenance:ALARM", "Lists and disarms alarms"),
-    "defrag": Entry("maintenance:defrag", "Defragments the databases of members"),
-    "endpoint": Entry("endpoint:GROUP", "Shows the health, status and hashes of members"),
-    "member": Entry("member:GROUP", "Lists, adds, changes and removes members"),
-    "move-leader": Entry("maintenance:move_leader", "Transfers the leadership to another member"),
-    "snapshot": Entry("maintenance:SNAPSHOT", "Saves the database of a member"),
-    "downgrade": Entry("maintenance:DOWNGRADE", "Validates, starts and cancels a downgrade"),
-    "lock": Entry("lock:lock", "Acquires a lock, and runs a command under it"),
-    "elect": Entry("elect:elect", "Takes part in an election, or observes it"),
-    "auth": Entry("auth:AUTH", "Enables and disables authentication"),
-    "user": Entry("auth:USER", "Manages users"),
-    "role": Entry("auth:ROLE", "Manages roles"),
-    "check": Entry("check:GROUP", "Checks whether the cluster can sustain a load"),
-    "health": Entry("health:health", "Reports whether the cluster is healthy, by one line and by the exit code"),
-    "top": Entry("top:top", "Shows the members and their load, again and again"),
-    "dump": Entry("dump:dump", "Writes the keys of a prefix, at one revision, as lines of JSON"),
-    "restore": Entry("restore:restore", "Makes the keys of a prefix what a dump says"),
-    "make-mirror": Entry("mirror:make_mirror", "Copies a prefix to another cluster, and keeps the copy equal"),
-    "fake": Entry("fake:fake", "Serves a fake etcd, for tests in any language"),
-    "context": Entry("context:GROUP", "Keeps endpoints and credentials under names"),
-    "completion": Entry("completion:completion", "Prints the script that completes words in a shell"),
-    "version": Entry("version:version", "Shows the version"),
-    "options": Entry("version:options", "Lists the global flags"),
+    "get": VerbEntry("kv:get", "Gets a key or a range of keys"),
+    "put": VerbEntry("kv:put", "Puts a key"),
+    "del": VerbEntry("kv:delete", "Deletes a key or a range of keys"),
+    "txn": VerbEntry("txn:txn", "Runs several operations as one transaction"),
+    "compaction": VerbEntry("kv:compaction", "Discards the history before a revision"),
+    "watch": VerbEntry("watch:watch", "Follows the changes of keys"),
+    "lease": VerbEntry("lease:GROUP", "Grants, renews, shows and revokes leases"),
+    "alarm": VerbEntry("maintenance:ALARM", "Lists and disarms alarms"),
+    "defrag": VerbEntry("maintenance:defrag", "Defragments the databases of members"),
+    "endpoint": VerbEntry("endpoint:GROUP", "Shows the health, status and hashes of members"),
+    "member": VerbEntry("member:GROUP", "Lists, adds, changes and removes members"),
+    "move-leader": VerbEntry("maintenance:move_leader", "Transfers the leadership to another member"),
+    "snapshot": VerbEntry("maintenance:SNAPSHOT", "Saves the database of a member"),
+    "downgrade": VerbEntry("maintenance:DOWNGRADE", "Validates, starts and cancels a downgrade"),
+    "lock": VerbEntry("lock:lock", "Acquires a lock, and runs a command under it"),
+    "elect": VerbEntry("elect:elect", "Takes part in an election, or observes it"),
+    "auth": VerbEntry("auth:AUTH", "Enables and disables authentication"),
+    "user": VerbEntry("auth:USER", "Manages users"),
+    "role": VerbEntry("auth:ROLE", "Manages roles"),
+    "check": VerbEntry("check:GROUP", "Checks whether the cluster can sustain a load"),
+    "health": VerbEntry("health:health", "Reports whether the cluster is healthy, by one line and by the exit code"),
+    "top": VerbEntry("top:top", "Shows the members and their load, again and again"),
+    "dump": VerbEntry("dump:dump", "Writes the keys of a prefix, at one revision, as lines of JSON"),
+    "restore": VerbEntry("restore:restore", "Makes the keys of a prefix what a dump says"),
+    "make-mirror": VerbEntry("mirror:make_mirror", "Copies a prefix to another cluster, and keeps the copy equal"),
+    "fake": VerbEntry("fake:fake", "Serves a fake etcd, for tests in any language"),
+    "context": VerbEntry("context:GROUP", "Keeps endpoints and credentials under names"),
+    "completion": VerbEntry("completion:completion", "Prints the script that completes words in a shell"),
+    "version": VerbEntry("version:version", "Shows the version"),
+    "options": VerbEntry("version:options", "Lists the global flags"),
 }
 """The verbs, in the order of `--help`."""
 
@@ -85,7 +85,7 @@ async def perform(words: Sequence[str], **options: Unpack[ClientOptions]) -> int
 
     Args:
         words: the words of the command line.
-        options: those of the clients that it makes, such as the engine of a fake.
+        options: for the clients that the command makes, such as the engine of a fake.
     """
     try:
         invocation = _parsed(words)

@@ -18,7 +18,7 @@ from etcd_aio.cli.dump_format import DumpedKey, DumpHead, MalformedDumpError, ch
 from etcd_aio.cli.go_text import quoted
 from etcd_aio.cli.grammar import Switch, value, verb
 from etcd_aio.cli.outcome import ExitCode, Failure, bad_arguments
-from etcd_aio.cli.restore_plan import MOST_BYTES, Change, OutOfPlaceError, change_of, is_conflict, moved
+from etcd_aio.cli.restore_plan import MOST_BYTES, KeyChange, OutOfPlaceError, change_of, is_conflict, moved
 from etcd_aio.cli.session import Session
 from etcd_aio.errors import TooManyOpsError
 
@@ -111,7 +111,7 @@ class Restore:
     client: Client
     head: DumpHead
     options: dict[str, Any]
-    _batch: list[Change] = field(default_factory=list)
+    _batch: list[KeyChange] = field(default_factory=list)
     _leases: dict[int, Lease] = field(default_factory=dict)
     _living: AsyncExitStack = field(default_factory=AsyncExitStack)  # leases that are renewed until all is written
     _bytes: int = 0  # of the batch
@@ -153,7 +153,7 @@ class Restore:
         if f"{cluster:x}" != self.head.cluster:
             raise bad_arguments("--if-unchanged: the dump is from another cluster, so its revisions cannot be compared")
 
-    async def _add(self, change: Change) -> None:
+    async def _add(self, change: KeyChange) -> None:
         if self.options["if_unchanged"] and is_conflict(change, self.head):
             raise Failure(ExitCode.ERROR, f"{quoted(change.key)} has changed since the dump{self._so_far()}")
         if self.options["dry_run"]:
@@ -191,7 +191,7 @@ class Restore:
         self._batch.clear()
         self._bytes = 0
 
-    async def _operation(self, change: Change) -> op.PutOp | op.DeleteOp:
+    async def _operation(self, change: KeyChange) -> op.PutOp | op.DeleteOp:
         if change.after is None:
             return op.delete(change.key)
         lease = change.after.lease if self.options["leases"] == "grant" else 0
@@ -201,7 +201,7 @@ class Restore:
             self._living.callback(made.orphan)  # first, so that leaving does not revoke it
         return op.put(change.key, change.after.value, lease=self._leases.get(lease))
 
-    def _count(self, change: Change) -> None:
+    def _count(self, change: KeyChange) -> None:
         self._puts += change.after is not None
         self._deletes += change.after is None
 
@@ -216,5 +216,5 @@ class Restore:
             self.session.complain(f"{self._txns} transactions were needed: readers could see the keys of some of them")
 
 
-def _unchanged(change: Change) -> Compare:
+def _unchanged(change: KeyChange) -> Compare:
     return Key(change.key).mod_revision == (0 if change.before is None else change.before.mod_revision)

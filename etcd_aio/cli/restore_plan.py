@@ -1,4 +1,4 @@
-"""What a restore changes: the keys of a dump beside those of the store, both in order. Pure."""
+"""The changes of a restore: the keys of a dump beside those of the store, both in order. Pure."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
@@ -10,11 +10,11 @@ from etcd_aio.cli.go_text import quoted
 
 _OP_BYTES: Final = 32  # of a request, besides key and value of an operation, at most
 MOST_BYTES: Final = 2**20
-"""Of a txn: etcd accepts 1.5 MiB."""
+"""The most bytes of a txn: etcd accepts 1.5 MiB."""
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class KeyChange:
     """One key that is put or deleted.
 
     Attributes:
@@ -60,8 +60,10 @@ def moved(keys: Iterable[DumpedKey], prefix: bytes, to_prefix: bytes) -> Iterato
         yield replace(one, key=key)
 
 
-def change_of(wanted: DumpedKey | None, found: KeyValue | None, *, keeps_leases: bool, prunes: bool) -> Change | None:
-    """What makes one key what a dump says; None for nothing.
+def change_of(
+    wanted: DumpedKey | None, found: KeyValue | None, *, keeps_leases: bool, prunes: bool
+) -> KeyChange | None:
+    """The change after which a key is as in the dump; None if it is already.
 
     Args:
         wanted: the key of the dump.
@@ -70,13 +72,13 @@ def change_of(wanted: DumpedKey | None, found: KeyValue | None, *, keeps_leases:
         prunes: keys that the dump does not have are deleted.
     """
     if wanted is None:
-        return Change(found.key, found, None) if found is not None and prunes else None
+        return KeyChange(found.key, found, None) if found is not None and prunes else None
     if found is not None and found.value == wanted.value and bool(found.lease) == (keeps_leases and bool(wanted.lease)):
         return None
-    return Change(wanted.key, found, wanted)
+    return KeyChange(wanted.key, found, wanted)
 
 
-def is_conflict(change: Change, head: DumpHead) -> bool:
+def is_conflict(change: KeyChange, head: DumpHead) -> bool:
     """Whether a key has changed since the dump was made."""
     now = 0 if change.before is None else change.before.mod_revision
     if change.after is None:

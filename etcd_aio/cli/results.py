@@ -1,4 +1,4 @@
-"""What a command shows: results of the client, with the words of the command that are printed beside them."""
+"""The output of commands: results of the client, with the words of the command that are printed beside them."""
 
 from dataclasses import dataclass
 from typing import TypeAlias
@@ -56,7 +56,7 @@ class MembersChanged:
 
 @dataclass(frozen=True, slots=True)
 class LeaseShown:
-    """How long a lease lasts.
+    """The remaining time of a lease.
 
     Attributes:
         result: the answer.
@@ -75,7 +75,7 @@ class Watched:
         header: of the store; its revision is that of the events.
         events: the events.
         is_canceled: the server has ended the watch.
-        compact_revision: why: the oldest revision that can be watched; 0 for another reason.
+        compact_revision: the oldest revision that can be watched, if compaction ended the watch; else 0.
     """
 
     header: Header
@@ -85,14 +85,14 @@ class Watched:
 
 
 @dataclass(frozen=True, slots=True)
-class Health:
+class EndpointHealth:
     """Whether an endpoint is healthy.
 
     Attributes:
         endpoint: the endpoint.
-        is_healthy: it answers a linearizable read, and there is no alarm.
-        took: how long the read took, as Go prints it; empty if there was no connection.
-        error: why it is not healthy.
+        is_healthy: the endpoint answers a linearizable read, and there is no alarm.
+        took: the duration of the read, as Go prints it; empty if there was no connection.
+        error: the reason if it is not healthy.
     """
 
     endpoint: str
@@ -105,7 +105,7 @@ class Health:
 class HealthReport:
     """The health of endpoints."""
 
-    rows: tuple[Health, ...]
+    rows: tuple[EndpointHealth, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,11 +114,11 @@ class ClusterHealth:
 
     Attributes:
         is_healthy: the verdict.
-        endpoints: what it is made of.
+        endpoints: the health of each endpoint.
     """
 
     is_healthy: bool
-    endpoints: tuple[Health, ...]
+    endpoints: tuple[EndpointHealth, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,12 +159,12 @@ Shown: TypeAlias = (
     | UserListResult
     | Watched
 )
-"""Whatever a command shows."""
+"""All results that a command may show."""
 
 
 @dataclass(frozen=True, slots=True)
 class Style:
-    """How a result is shown.
+    """Options for showing a result.
 
     Attributes:
         is_hex: keys and values, or ids, in hexadecimal.

@@ -4,13 +4,13 @@ import os
 import re
 import signal
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import BinaryIO, Final
+from typing import BinaryIO, Final, TypeVar
 
 from etcd_aio import Client
-from etcd_aio.cli.connection import Connection, terminal_prompt
+from etcd_aio.cli.connection import ClientSettings, terminal_prompt
 from etcd_aio.cli.contexts import VARIABLE, ContextFile
 from etcd_aio.cli.formats import FORMATS
 from etcd_aio.cli.outcome import ExitCode, Failure, bad_arguments
@@ -19,6 +19,7 @@ from etcd_aio.cli.signals import INTERRUPTS, wanted
 from etcd_aio.config import ClientOptions
 from etcd_aio.observing import Observer
 
+_T = TypeVar("_T")
 _RAW_BYTE: Final = re.compile("[\udc80-\udcff]")  # as text has bytes that are no UTF-8
 
 
@@ -34,7 +35,7 @@ class Session:
         flags: the global flags that were given, by name.
         connection: makes clients.
         format: the word of the output format.
-        interrupted: how the command ends if a signal ends it from now on.
+        interrupted: the failure that ends the command if a signal comes from now on.
     """
 
     def __init__(self, flags: dict[str, str], *, is_local: bool = False, options: ClientOptions | None = None) -> None:
@@ -43,7 +44,7 @@ class Session:
         context = None
         if not is_local:
             context = ContextFile().read().chosen(flags.get("context") or os.environ.get(VARIABLE, ""))
-        self.connection = Connection(flags, os.environ, terminal_prompt(), context, options)
+        self.connection = ClientSettings(flags, os.environ, terminal_prompt(), context, options)
         self.format = self.connection.setting("write_out", "simple")
         values = self.connection.setting("values", "text")
         if values not in ("text", "json"):
@@ -70,6 +71,11 @@ class Session:
         """Make a client, of all endpoints or of one; the verb enters it."""
         self.check_format()
         return self.connection.client(endpoint, observers=observers)
+
+    async def call(self, ask: Callable[[Client], Awaitable[_T]]) -> _T:
+        """Call a client that is made for this call alone."""
+        async with self.client() as client:
+            return await ask(client)
 
     def show(self, result: Shown, *, value_only: bool = False) -> None:
         """Print a result in the format of the command.

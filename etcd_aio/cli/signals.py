@@ -1,4 +1,4 @@
-"""What signals do to a command: layers of handlers, of which the youngest counts."""
+"""The signals of a command: layers of handlers, of which the youngest counts."""
 
 import asyncio
 import signal
@@ -12,17 +12,17 @@ def _of(*names: str) -> tuple[signal.Signals, ...]:
 
 
 INTERRUPTS: Final = _of("SIGINT", "SIGTERM", "SIGHUP")
-"""They end a command, which leaves its blocks then."""
+"""Signals that end a command, which leaves its blocks then."""
 
 UNHEEDED: Final = _of("SIGUSR1", "SIGUSR2", "SIGALRM")
-"""They do nothing, as in programs in Go, of which etcdctl is one; a command under a lock gets them."""
+"""Signals that do nothing, as in programs in Go, of which etcdctl is one; a command under a lock gets them."""
 
 _Handler = Callable[[signal.Signals], object]
 _layers: Final[list[tuple[frozenset[signal.Signals], _Handler]]] = []
 
 
 def wanted(numbers: Iterable[signal.Signals]) -> tuple[signal.Signals, ...]:
-    """Those of the signals that this process handles: `nohup` and `trap ''` make a program ignore some.
+    """Select the signals that this process handles: `nohup` and `trap ''` make a program ignore some.
 
     A shell without job control lets its background commands ignore SIGINT; `kill -INT` ends them all the same, as it
     ends etcdctl.

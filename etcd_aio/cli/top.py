@@ -18,7 +18,7 @@ from etcd_aio.cli.lock import seconds
 from etcd_aio.cli.outcome import ExitCode, Failure, bad_arguments
 from etcd_aio.cli.session import Session
 from etcd_aio.cli.top_metrics import Metrics, read_metrics
-from etcd_aio.cli.top_model import Answer, Counters, Snapshot, Top
+from etcd_aio.cli.top_model import Counters, MemberAnswer, Top, TopSnapshot
 
 _T = TypeVar("_T")
 
@@ -60,7 +60,7 @@ def _is_screen() -> bool:
     return not Console().is_dumb_terminal
 
 
-async def _lines(session: Session, looks: AsyncIterator[Snapshot], *, is_once: bool, interval: float) -> None:
+async def _lines(session: Session, looks: AsyncIterator[TopSnapshot], *, is_once: bool, interval: float) -> None:
     async for snapshot in looks:
         session.line(json.dumps({"time": round(time.time(), 3), **asdict(snapshot)}))
         if is_once:
@@ -68,7 +68,7 @@ async def _lines(session: Session, looks: AsyncIterator[Snapshot], *, is_once: b
         await asyncio.sleep(interval)
 
 
-async def _screen(looks: AsyncIterator[Snapshot], *, is_once: bool, interval: float) -> None:
+async def _screen(looks: AsyncIterator[TopSnapshot], *, is_once: bool, interval: float) -> None:
     from rich.console import Console
     from rich.live import Live
 
@@ -89,7 +89,7 @@ async def _screen(looks: AsyncIterator[Snapshot], *, is_once: bool, interval: fl
 @asynccontextmanager
 async def _looking(
     session: Session, endpoints: Sequence[str], prefixes: Sequence[str], interval: float
-) -> AsyncIterator[AsyncIterator[Snapshot]]:
+) -> AsyncIterator[AsyncIterator[TopSnapshot]]:
     """The snapshots, each made when the next is requested."""
     async with AsyncExitStack() as stack:
         client = await stack.enter_async_context(session.client())
@@ -115,7 +115,7 @@ async def _snapshots(
     counters: dict[str, Counters],
     watchers: Sequence[Watcher],
     interval: float,
-) -> AsyncGenerator[Snapshot, None]:
+) -> AsyncGenerator[TopSnapshot, None]:
     clock = asyncio.get_running_loop().time
     model = Top(tuple(clients), clock())
     while True:
@@ -130,8 +130,8 @@ async def _snapshots(
         yield model.look(clock(), dict(zip(clients, answers, strict=True)), members, alarms, counters)
 
 
-async def _answer(client: Client, limit: float) -> Answer:
-    """What a member says of itself. Its metrics may be elsewhere, or not to be had, which is not an error."""
+async def _answer(client: Client, limit: float) -> MemberAnswer:
+    """Ask a member for its status and its metrics, which it may serve elsewhere or nowhere."""
     clock = asyncio.get_running_loop().time
     endpoint = client.endpoints[0]
     reading = start_task(_metrics(client, limit), name="etcd-aio top metrics")
@@ -141,11 +141,11 @@ async def _answer(client: Client, limit: float) -> Answer:
         seconds = clock() - began
         metrics = await reading
     except EtcdError as error:
-        return Answer(None, error=error.message)
+        return MemberAnswer(None, error=error.message)
     finally:
         reading.cancel()
         await asyncio.gather(reading, return_exceptions=True)
-    return Answer(status, seconds, metrics=metrics)
+    return MemberAnswer(status, seconds, metrics=metrics)
 
 
 async def _metrics(client: Client, limit: float) -> Metrics | None:

@@ -1,4 +1,4 @@
-"""What `top` shows of the metrics that a member serves. Pure.
+"""The metrics of a member that `top` shows. Pure.
 
 The names with `debugging` are not promised by etcd, so each may be missing; they are the same from 3.4 to 3.7.
 """
@@ -22,11 +22,11 @@ class Metrics:
     """Some metrics of a member at one instant; None for what it does not have.
 
     Attributes:
-        watchers: that it has.
-        events: that it has sent to watchers since it began.
+        watchers: the number of watchers.
+        events: the number of events that it has sent to watchers since it began.
         slow_applies: log entries that took it long to apply, since it began.
         pending: proposals that are not committed yet.
-        fsyncs: how many writes of its log to the disk took at most so many seconds, since it began.
+        fsyncs: for each limit in seconds, the writes of its log to the disk that took no longer, since it began.
     """
 
     watchers: int | None = None
@@ -37,7 +37,7 @@ class Metrics:
 
 
 def read_metrics(text: str) -> Metrics:
-    """Parse the text of `/metrics`. What cannot be parsed is missing."""
+    """Parse the text of `/metrics`, without the lines that cannot be parsed."""
     found: dict[str, int] = {}
     fsyncs: dict[float, int] = {}
     for line in text.splitlines():
@@ -55,7 +55,7 @@ def read_metrics(text: str) -> Metrics:
 
 
 def rate(now: int | None, before: int | None, seconds: float) -> float | None:
-    """By how much a counter grows in a second; None if it is not known twice. A member that began anew begins at 0."""
+    """The growth of a counter per second, or None without two samples. A member that was restarted begins at 0."""
     if now is None or before is None:
         return None
     return round((now - before if now >= before else now) / seconds, 1)

@@ -8,13 +8,13 @@ from etcd_aio.types import AlarmResult, MemberListResult, StatusResult
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
-    """What one endpoint has said when it was asked.
+class MemberAnswer:
+    """The answer of one endpoint.
 
     Attributes:
         status: its status; None if it did not answer.
         seconds: until it answered.
-        error: why it did not.
+        error: the reason for no answer.
         metrics: some of its metrics; None if it did not send them.
     """
 
@@ -29,7 +29,7 @@ class MemberRow:
     """A member.
 
     Attributes:
-        endpoint: where it is asked.
+        endpoint: the endpoint of the requests.
         name: of the member; empty if it is not known yet.
         version: its release.
         role: leader, follower, learner, or empty.
@@ -43,9 +43,9 @@ class MemberRow:
         answer_ms: milliseconds until it answered.
         errors: alarms and problems that it reports.
         silent: seconds since its last answer, or since the start; None if it has answered.
-        error: why it has not answered.
-        watchers: how many it has. This and what follows is from its metrics; None if they are not known.
-        events: that it sends to watchers, a second; None at the first refresh, too.
+        error: the reason for no answer.
+        watchers: the number of its watchers. This and the following are from its metrics; None if they are not known.
+        events: the number it sends to watchers per second; None at the first refresh, too.
         slow_applies: log entries that took it long to apply, since it began.
         fsync_p99_ms: 99th percentile of the milliseconds that a write of its log to the disk took since the last
             refresh; at the first one, since it began; None if there was none.
@@ -94,8 +94,8 @@ class PrefixRow:
 
 
 @dataclass(frozen=True, slots=True)
-class Snapshot:
-    """What `top` shows at one instant.
+class TopSnapshot:
+    """The state that `top` shows at one instant.
 
     Attributes:
         cluster_id: in hexadecimal; empty if no member has ever answered.
@@ -103,9 +103,9 @@ class Snapshot:
         leader: name of the leader, or its id in hexadecimal; empty if there is none.
         term: the newest raft term.
         has_quorum: whether a read with quorum was answered.
-        answering: how many of the endpoints have answered.
+        answering: the number of endpoints that have answered.
         revision: of the store.
-        alarms: that are raised.
+        alarms: the raised alarms.
         members: a row for each endpoint.
         prefixes: a row for each watched prefix.
     """
@@ -122,23 +122,21 @@ class Snapshot:
     prefixes: tuple[PrefixRow, ...]
 
 
+@dataclass(slots=True)
 class Counters:
-    """What has come on the watch of a prefix since the last snapshot.
+    """The events of the watch of a prefix since the last snapshot.
 
     Attributes:
-        events: that have come.
+        events: the number of events.
         bytes: of their keys and values.
         revision: up to which the watch has everything.
         error: why it has ended; empty if it has not.
     """
 
-    __slots__ = ("bytes", "error", "events", "revision")
-
-    def __init__(self) -> None:
-        self.events = 0
-        self.bytes = 0
-        self.revision = 0
-        self.error = ""
+    events: int = 0
+    bytes: int = 0
+    revision: int = 0
+    error: str = ""
 
     def add(self, sizes: Sequence[int], revision: int) -> None:
         """Count a batch: the bytes of each event, and the revision of the batch."""
@@ -167,18 +165,18 @@ class Top:
     def look(
         self,
         now: float,
-        answers: Mapping[str, Answer],
+        answers: Mapping[str, MemberAnswer],
         members: MemberListResult | None,
         alarms: AlarmResult | None,
         watched: Mapping[str, Counters],
-    ) -> Snapshot:
+    ) -> TopSnapshot:
         """The next snapshot. The counters begin anew.
 
         Args:
             now: an instant of the same clock.
             answers: of every endpoint.
             members: read with quorum; None if there is no quorum.
-            alarms: that are raised; None if they are not known.
+            alarms: the raised alarms; None if they are not known.
             watched: the counters by prefix.
         """
         if members is not None:
@@ -194,7 +192,7 @@ class Top:
             self._last[endpoint] = self._row(endpoint, answer, now, applied)
         seconds = max(now - self._time, 1e-9)
         self._time = now
-        return Snapshot(
+        return TopSnapshot(
             cluster_id=f"{self._cluster_id:x}" if self._cluster_id else "",
             version=min((status.version for status in statuses), key=_numbers, default=""),
             leader=self._name(leader) if leader else "",
@@ -209,7 +207,7 @@ class Top:
             prefixes=tuple(self._prefix(prefix, counters, seconds) for prefix, counters in watched.items()),
         )
 
-    def _row(self, endpoint: str, answer: Answer, now: float, applied: int) -> MemberRow:
+    def _row(self, endpoint: str, answer: MemberAnswer, now: float, applied: int) -> MemberRow:
         status = answer.status
         before = self._last[endpoint]
         if status is None:

@@ -7,14 +7,14 @@ from rich.table import Table
 from rich.text import Text
 
 from etcd_aio.cli.go_text import size
-from etcd_aio.cli.top_model import MemberRow, Snapshot
+from etcd_aio.cli.top_model import MemberRow, TopSnapshot
 from etcd_aio.errors import printable
 
 _TITLES = ("member", "role", "version", "db", "use%", "quota%", "index", "lag", "behind", "term", "ms", "errors")
 _ALIGNED_LEFT = frozenset({"member", "role", "version", "errors", "prefix"})
 
 
-def screen(snapshot: Snapshot) -> RenderableType:
+def screen(snapshot: TopSnapshot) -> RenderableType:
     """A snapshot for people."""
     parts: list[RenderableType] = [_header(snapshot), _members(snapshot)]
     if any(_has_metrics(row) for row in snapshot.members):
@@ -29,7 +29,7 @@ def screen(snapshot: Snapshot) -> RenderableType:
     return Group(*parts)
 
 
-def _header(snapshot: Snapshot) -> Text:
+def _header(snapshot: TopSnapshot) -> Text:
     count = f"{snapshot.answering}/{len(snapshot.members)}"
     quorum = (f"quorum ok {count}", "green") if snapshot.has_quorum else (f"no quorum {count}", "bold red")
     alarms = (printable(", ".join(snapshot.alarms)), "bold red") if snapshot.alarms else ("none", "")
@@ -42,7 +42,7 @@ def _header(snapshot: Snapshot) -> Text:
     )
 
 
-def _members(snapshot: Snapshot) -> Table:
+def _members(snapshot: TopSnapshot) -> Table:
     table = _table(_TITLES)
     for row in snapshot.members:
         if row.silent is not None:
@@ -57,8 +57,8 @@ def _has_metrics(row: MemberRow) -> bool:
     return (row.watchers, row.slow_applies, row.pending) != (None, None, None)
 
 
-def _metrics(snapshot: Snapshot) -> Table:
-    """What the members' own metrics say: rows of their own, since a terminal has no room for so many columns."""
+def _metrics(snapshot: TopSnapshot) -> Table:
+    """The table of the members' metrics: its own, since a terminal has no room for so many columns."""
     table = _table(("member", "watchers", "events/s", "slow applies", "fsync p99 ms", "pending"))
     for row in snapshot.members:
         numbers = (row.watchers, row.events, row.slow_applies, row.fsync_p99_ms, row.pending)
@@ -84,7 +84,7 @@ def _reason(text: str) -> Text:
 
 
 def _text(text: str) -> Text:
-    """What members say of themselves, which must not control the terminal."""
+    """A text from a member, which must not control the terminal."""
     return Text(printable(text))
 
 

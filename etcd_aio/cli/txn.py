@@ -57,7 +57,7 @@ def operation_of(line: bytes) -> op.Op:
     """The operation of a line: a verb with its words and flags.
 
     Raises:
-        Failure: it is malformed.
+        Failure: the line is malformed.
     """
     malformed = Failure(ExitCode.INVALID_INPUT, f"invalid txn request: {as_text(line)}")
     try:

@@ -39,7 +39,7 @@ def condition_of(line: bytes) -> Compare:
     """The condition of a line.
 
     Raises:
-        Failure: it is malformed.
+        Failure: the line is malformed.
     """
     found = _CONDITION.match(line)
     if found is None or found[1] not in _TARGETS:

@@ -43,7 +43,7 @@ class Commands:
     Args:
         command: its words; empty for none.
         form: that of the variables.
-        jobs: how many run at once; with one they run in the order of the events.
+        jobs: the number that run at once; with one they run in the order of the events.
     """
 
     def __init__(self, command: tuple[str, ...], form: Form = "etcdctl", jobs: int = 1) -> None:

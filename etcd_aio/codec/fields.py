@@ -62,7 +62,7 @@ class Field:
 
     @property
     def is_integer(self) -> bool:
-        """Whether it is a number, an enum or a bool."""
+        """Whether the field is a number, an enum or a bool."""
         return self.proto_type in INTEGERS
 
     @property

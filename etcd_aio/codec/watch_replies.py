@@ -118,7 +118,7 @@ class WatchReplyDecoder(IncrementalDecoder[WatchReply]):
         return self._cut(_FRAGMENT, self._head) if self._head and self.has_part else None
 
     def _dividable_head(self) -> bytes:
-        """What is before the events; empty if it says more than whose they are, or less, or if they have no parts."""
+        """The fields before the events, or b"" if the reply cannot be divided."""
         head = without_events(self._beginning)
         if head:
             reply = decode(WatchReply, head)

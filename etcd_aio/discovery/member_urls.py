@@ -67,7 +67,7 @@ def advertised_endpoints(
 
 
 def _reason(endpoint: Endpoint, requires_tls: bool, allows_local: bool) -> str:
-    """Why an endpoint is refused; empty if it is accepted."""
+    """The reason for refusing an endpoint; empty if it is accepted."""
     is_unix = bool(endpoint.path)
     if "://" not in endpoint.name and not is_unix:
         return "is no URL"

@@ -1,4 +1,4 @@
-"""Call: the attempts of one unary call.
+"""The attempts of one unary call.
 
 The first attempt is the short path: pick, attempt, decode, check the cluster. Everything else happens only after a
 failure: judge it by the table, wait if a wait is due, pick another endpoint.
@@ -35,7 +35,7 @@ from etcd_aio.error_handler.lifetime import Lifetime
 from etcd_aio.error_handler.outcome import attempt_of, local_error_of, meaning_of, server_error_of
 from etcd_aio.error_handler.reply import LARGE, check_cluster, finish_in_steps
 from etcd_aio.error_handler.retry_policy import RetryBudget, RetryPolicy
-from etcd_aio.error_handler.retry_verdicts import CallFacts, Verdict, judge_call, may_have_been_applied
+from etcd_aio.error_handler.retry_verdicts import CallFacts, RetryVerdict, judge_call, may_have_been_applied
 from etcd_aio.error_handler.token_manager import TokenManager
 from etcd_aio.error_handler.token_state import TokenRefusals, TokenRemedy
 from etcd_aio.errors import (
@@ -72,17 +72,15 @@ _REFUSED_TOO_LATE: Final = "the deadline passed before another token could take 
 
 @dataclass(slots=True, eq=False, repr=False)
 class CallContext:
-    """The common part of all calls of a client, or of all calls to one endpoint, which cannot move to another.
+    """The common part of all calls of a client.
 
     Attributes:
         policy: how calls are retried, with the `backoff` and the `budget` that follow from it.
         may_move: an attempt that a member is slow to answer may be given up in favour of another member.
         is_heavy: the calls make the server compute for long: see `Connection.unary`.
-        observed: notifies the observers of one call; None if there are none.
         client: name of the client; empty if it has none.
     """
 
-    balancer: Balancer | SingleEndpointView
     lifetime: Lifetime
     identity: ClusterIdentity
     policy: RetryPolicy
@@ -92,7 +90,6 @@ class CallContext:
     credentials: Credentials | None = None
     may_move: bool = True
     is_heavy: bool = False
-    observed: ObservedCall | None = None
     client: str = ""
     backoff: Backoff = field(init=False)
     budget: RetryBudget | None = field(init=False)
@@ -101,57 +98,28 @@ class CallContext:
         self.backoff = self.policy.backoff()
         self.budget = RetryBudget(self.policy.throttling) if self.policy.throttling is not None else None
 
-    def only(self, endpoint: SingleEndpointView) -> "CallContext":
-        """Return the context for calls that must go to one endpoint."""
-        context = self._copied()
-        context.balancer = endpoint
-        context.may_move = False
-        return context
 
-    def observed_by(self, observed: ObservedCall) -> "CallContext":
-        """Return the context for one call that is observed."""
-        context = self._copied()
-        context.observed = observed
-        return context
-
-    def _copied(self) -> "CallContext":
-        """A copy with the same backoff and budget. `copy.copy` takes ten times as long, and calls are many."""
-        context = CallContext.__new__(CallContext)
-        context.balancer = self.balancer
-        context.lifetime = self.lifetime
-        context.identity = self.identity
-        context.policy = self.policy
-        context.random = self.random
-        context.metadata = self.metadata
-        context.tokens = self.tokens
-        context.credentials = self.credentials
-        context.may_move = self.may_move
-        context.is_heavy = self.is_heavy
-        context.observed = self.observed
-        context.client = self.client
-        context.backoff = self.backoff
-        context.budget = self.budget
-        return context
-
-
-class Call(Generic[Request, Reply]):
-    """One call. `run` is awaited once.
+class CallAttempts(Generic[Request, Reply]):
+    """The attempts of one call. `run` is awaited once.
 
     Args:
-        context: what all calls share.
+        context: the common part of all calls.
+        balancer: gives the sub-connections: that of the client, or the view of the only endpoint that it may go to.
+        observed: notifies the observers of the call; None if there are none.
         method: the RPC.
         payload: its encoded request.
         metadata: its metadata. Whether it carries `hasleader` decides what "no leader" proves.
         needs_leader: a member cannot serve it alone.
         deadline: when the call is over, on the loop's clock.
-        is_mutation: it changes the store, so an unknown outcome matters.
-        may_repeat: it may run twice.
+        is_mutation: the call changes the store, so an unknown outcome matters.
+        may_repeat: the request may run twice.
         may_retry: the caller allows more than one attempt.
     """
 
     __slots__ = (
         "_attempts",
         "_avoided",
+        "_balancer",
         "_began",
         "_collector",
         "_context",
@@ -166,6 +134,7 @@ class Call(Generic[Request, Reply]):
         "_metadata",
         "_method",
         "_needs_leader",
+        "_observed",
         "_payload",
         "_refusals",
         "_sub_connection",
@@ -177,6 +146,8 @@ class Call(Generic[Request, Reply]):
     def __init__(
         self,
         context: CallContext,
+        balancer: Balancer | SingleEndpointView,
+        observed: ObservedCall | None,
         method: Method[Request, Reply],
         payload: bytes,
         metadata: Metadata,
@@ -188,6 +159,8 @@ class Call(Generic[Request, Reply]):
         needs_leader: bool = True,
     ) -> None:
         self._context = context
+        self._balancer = balancer
+        self._observed = observed
         self._needs_leader = needs_leader
         self._method = method
         self._payload = payload
@@ -196,10 +169,12 @@ class Call(Generic[Request, Reply]):
         self._is_mutation = is_mutation
         self._may_repeat = may_repeat
         self._may_retry = may_retry
-        self._may_move = may_repeat and may_retry and context.may_move and context.policy.max_attempts > 1
+        self._may_move = (
+            may_repeat and may_retry and context.may_move and balancer.may_move and context.policy.max_attempts > 1
+        )
         self._loop = asyncio.get_running_loop()
         self._sub_connection: SubConnection | None = None  # of the current attempt
-        self._twin: Call[Request, Reply] | None = None  # the same call, made at the same time elsewhere
+        self._twin: CallAttempts[Request, Reply] | None = None  # the same call, made at the same time elsewhere
         self._attempts: tuple[Attempt, ...] = ()  # that failed
         self._avoided: tuple[SubConnection, ...] = ()
         self._collector: codec.IncrementalDecoder[Reply] | None = None  # of the reply that is arriving, if it is large
@@ -212,8 +187,8 @@ class Call(Generic[Request, Reply]):
     async def run(self, now: float) -> Reply:
         """Make attempts until one succeeds or the verdict is to fail; `now` is the instant of the call."""
         context = self._context
-        balancer = context.balancer
-        observed = context.observed
+        balancer = self._balancer
+        observed = self._observed
         self._began = started = now
         while True:
             sub_connection = balancer.pick(self._avoided, self._needs_leader)
@@ -258,10 +233,12 @@ class Call(Generic[Request, Reply]):
                 return reply
             started = self._loop.time()
 
-    def elsewhere(self) -> "Call[Request, Reply]":
+    def elsewhere(self) -> "CallAttempts[Request, Reply]":
         """Return the same call once more; neither goes to the member that the other one is on, if there is a third."""
-        other = Call(
+        other = CallAttempts(
             self._context,
+            self._balancer,
+            self._observed,
             self._method,
             self._payload,
             self._metadata,
@@ -333,7 +310,7 @@ class Call(Generic[Request, Reply]):
         error = server_error_of(failure, self._method) if failure.delivery is Delivery.ANSWERED else None
         is_known = refused_health(error) is not None  # the connection has noted it
         retry_hint, is_definite = meaning_of(
-            error, is_alone=len(context.balancer.endpoints) < 2, asks_for_leader=self._asks_for_leader
+            error, is_alone=len(self._balancer.endpoints) < 2, asks_for_leader=self._asks_for_leader
         )
         self._note(attempt_of(failure, sub_connection.endpoint_name, seconds))
         self._is_uncertain = self._is_uncertain or may_have_been_applied(failure.delivery, is_definite=is_definite)
@@ -349,9 +326,9 @@ class Call(Generic[Request, Reply]):
                 is_given_up=failure.reason is LocalReason.GIVEN_UP,
             )
         )
-        if verdict is Verdict.FAIL:
+        if verdict is RetryVerdict.FAIL:
             self._raise(failure, error, could_renew=token_remedy is TokenRemedy.RENEW)
-        if verdict is Verdict.REFRESH_TOKEN and error is not None and token_remedy is TokenRemedy.RENEW:
+        if verdict is RetryVerdict.REFRESH_TOKEN and error is not None and token_remedy is TokenRemedy.RENEW:
             await self._renew_token(error)
             return
         if failure.reason is LocalReason.GIVEN_UP:
@@ -364,7 +341,7 @@ class Call(Generic[Request, Reply]):
         wait = seconds_before_next(
             verdict,
             len(self._attempts),
-            context.balancer,
+            self._balancer,
             context.backoff,
             context.random,
             is_another_ready=is_another_ready,
@@ -379,7 +356,7 @@ class Call(Generic[Request, Reply]):
             except ClientClosedError:
                 raise self._finish(ClientClosedError(_CLOSED_DURING_CALL)) from None
 
-    def _charge_budget(self, failure: AttemptFailure, verdict: Verdict, *, is_known: bool) -> None:
+    def _charge_budget(self, failure: AttemptFailure, verdict: RetryVerdict, *, is_known: bool) -> None:
         """Charge the retry budget for an attempt that may have failed because the cluster is overloaded.
 
         Args:
@@ -387,10 +364,12 @@ class Call(Generic[Request, Reply]):
             verdict: on it.
             is_known: the member's health shows the failure to all other calls, so that no retry storm can follow.
         """
-        if verdict is Verdict.AT_ONCE:
+        if verdict is RetryVerdict.AT_ONCE:
             is_charged = failure.reason is LocalReason.GIVEN_UP
         else:  # a member that refuses a token is healthy
-            is_charged = verdict is Verdict.BACKOFF and not is_known and failure.delivery is not Delivery.UNPROCESSED
+            is_charged = (
+                verdict is RetryVerdict.BACKOFF and not is_known and failure.delivery is not Delivery.UNPROCESSED
+            )
         if is_charged and self._context.budget is not None:
             self._context.budget.on_failure()
 
@@ -405,7 +384,7 @@ class Call(Generic[Request, Reply]):
             error,
             token_of(self._metadata),
             may_renew=context.tokens.may_renew(error),
-            endpoints=len(context.balancer.endpoints),
+            endpoints=len(self._balancer.endpoints),
         )
 
     async def _renew_token(self, error: ServerError) -> None:
@@ -418,13 +397,13 @@ class Call(Generic[Request, Reply]):
         if has_renewed and self._refusals is not None:
             self._refusals.has_renewed = True
         metadata = context.metadata.with_leader if self._asks_for_leader else context.metadata.plain
-        if context.observed is not None:
-            metadata = with_headers(metadata, context.observed.metadata)
+        if self._observed is not None:
+            metadata = with_headers(metadata, self._observed.metadata)
         self._metadata = _with_previous_attempts(metadata, len(self._attempts))
 
     async def _wait_for_pick(self) -> SubConnection:
         try:
-            return await self._context.balancer.wait_for_pick(self._deadline, self._avoided, self._needs_leader)
+            return await self._balancer.wait_for_pick(self._deadline, self._avoided, self._needs_leader)
         except (NoAvailableEndpointsError, UnknownEndpointError, ClientUsageError) as error:
             raise self._finish(error) from None
 
@@ -447,7 +426,7 @@ class Call(Generic[Request, Reply]):
     def _move_on(self, sub_connection: SubConnection) -> bool:
         """Prepare the next attempt; returns whether a member is READY that has not failed."""
         self._metadata = _with_previous_attempts(self._metadata, len(self._attempts))
-        balancer = self._context.balancer
+        balancer = self._balancer
         self._avoided, is_another_ready = next_avoided(self._avoided, sub_connection, balancer)
         if self._twin is not None and self._twin._sub_connection is not None:
             avoided = (*self._avoided, self._twin._sub_connection)
@@ -475,15 +454,13 @@ class Call(Generic[Request, Reply]):
     def _attempt_deadline(self, now: float, sub_connection: SubConnection) -> float:
         """Return when an attempt must be answered; an answer that has begun may take until the call's own deadline."""
         deadline = self._deadline
-        if deadline == NEVER or not self._may_repeat or not self._may_retry or self._was_cut_short:
-            return deadline
-        if not self._context.may_move:
+        if deadline == NEVER or not self._may_move or self._was_cut_short:
             return deadline
         is_last = len(self._attempts) + 1 >= self._context.policy.max_attempts
-        if is_last or sub_connection in self._left or self._context.balancer.ready_count < 2:
+        if is_last or sub_connection in self._left or self._balancer.ready_count < 2:
             return deadline
         seconds = (deadline - now) / 2
-        slow = self._context.balancer.p99_latency
+        slow = self._balancer.p99_latency
         if slow:
             seconds = min(seconds, slow * _SLOW_FACTOR + _QUEUE_TIME * sub_connection.in_flight)
         return min(deadline, now + max(seconds, _MIN_ATTEMPT_TIME))
@@ -493,8 +470,8 @@ class Call(Generic[Request, Reply]):
     def _note(self, attempt: Attempt) -> None:
         """Note a failed attempt, for the call's error and its observers."""
         self._attempts += (attempt,)
-        if self._context.observed is not None:
-            self._context.observed.attempt_failed(attempt)
+        if self._observed is not None:
+            self._observed.attempt_failed(attempt)
 
     def _raise(self, failure: AttemptFailure, error: ServerError | None, *, could_renew: bool = False) -> NoReturn:
         """Raise the error of a failed attempt; `could_renew`: with more time another token would have been fetched."""
@@ -505,7 +482,7 @@ class Call(Generic[Request, Reply]):
                 error,
                 self._loop.time(),
                 was_renewed=was_renewed,
-                by_one=self._context.balancer.is_part,
+                by_one=self._balancer.is_part,
             )
             if could_renew and not was_renewed and self._may_retry and self._loop.time() >= self._deadline:
                 # An error of the token would say that something is wrong with the user or the password.

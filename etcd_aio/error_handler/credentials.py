@@ -53,7 +53,7 @@ class StaticToken(_Secret):
     """A token that was made elsewhere, such as a JWT. The client cannot renew it.
 
     Raises:
-        ConfigError: it is empty, or a header cannot carry it.
+        ConfigError: the token is empty, or a header cannot carry it.
     """
 
     __slots__ = ("token",)

@@ -14,7 +14,7 @@ from typing import Final
 
 from etcd_aio.balancer import Balancer, SingleEndpointView, SubConnection
 from etcd_aio.base.backoff import Backoff
-from etcd_aio.error_handler.retry_verdicts import Verdict
+from etcd_aio.error_handler.retry_verdicts import RetryVerdict
 from etcd_aio.errors import ConnectError, EtcdError, NoAvailableEndpointsError
 from etcd_aio.types import ConnectivityState
 
@@ -43,7 +43,7 @@ def next_avoided(
 
 
 def seconds_before_next(
-    verdict: Verdict,
+    verdict: RetryVerdict,
     failures: int,
     balancer: Balancer | SingleEndpointView,
     backoff: Backoff,
@@ -65,7 +65,7 @@ def seconds_before_next(
         is_throttled: the retry budget is exhausted.
         pushback: the wait that the server asked for, which takes precedence; it does not concern attempts at once.
     """
-    if verdict is Verdict.AT_ONCE:
+    if verdict is RetryVerdict.AT_ONCE:
         ready = balancer.ready_count
         if is_another_ready or not ready:
             return 0.0
@@ -165,7 +165,7 @@ class StreamFailures:
         """A stream that had a reply ended after so many seconds."""
         self._short_lives = self._short_lives + 1 if seconds < _SHORT_LIFE else 0
 
-    def wait(self, verdict: Verdict) -> float:
+    def wait(self, verdict: RetryVerdict) -> float:
         """Return the seconds to wait before the next stream."""
         endpoints = len(self._balancer.endpoints)
         if self._short_lives > endpoints:

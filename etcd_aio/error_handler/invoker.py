@@ -6,11 +6,11 @@ from collections.abc import Callable
 from typing import Final, get_args
 
 from etcd_aio import codec
-from etcd_aio.balancer import Balancer, ClusterIdentity, Endpoint, StoreDoubts
+from etcd_aio.balancer import Balancer, ClusterIdentity, Endpoint, SingleEndpointView, StoreDoubts
 from etcd_aio.base.call_options import UNSET, RetryMode, Timeout
 from etcd_aio.base.closing import TwoPartClose, Unwinding, close_all
 from etcd_aio.base.deadline import deadline_after, time_left
-from etcd_aio.error_handler.call_with_retries import Call, CallContext
+from etcd_aio.error_handler.call_with_retries import CallAttempts, CallContext
 from etcd_aio.error_handler.credentials import Credentials, StaticToken
 from etcd_aio.error_handler.description import explain
 from etcd_aio.error_handler.hedging import Hedging
@@ -85,7 +85,7 @@ class Invoker(TwoPartClose):
         self._tokens = self._tokens_of(credentials, identity, policy, random)
         self._token = self._tokens.state
         self._context = CallContext(
-            balancer, lifetime, identity, policy, random, self._metadata, self._tokens, credentials, client=client
+            lifetime, identity, policy, random, self._metadata, self._tokens, credentials, client=client
         )
         self._seconds = deadline_after(timeout, 0.0)
         self._retry: RetryMode = _checked(retry)
@@ -125,15 +125,17 @@ class Invoker(TwoPartClose):
 
         Cancellation ends the current attempt at once; a mutation that was sent may still be applied.
         """
-        payload, now, deadline, mode, context, observed = self._begin(method, request, timeout, retry, endpoint)
+        payload, now, deadline, mode, balancer, observed = self._begin(method, request, timeout, retry, endpoint)
         try:
             if self._token.is_due:
                 now = await self._obtain_token(method, payload, now, deadline)
             is_repeatable = method.repeatable if repeatable is None else repeatable
             is_mutation = method.is_mutation and repeatable is not True
             metadata = self._metadata.with_leader if needs_leader else self._metadata.plain
-            call = Call(
-                context,
+            call = CallAttempts(
+                self._context,
+                balancer,
+                observed,
                 method,
                 payload,
                 metadata if observed is None else with_headers(metadata, observed.metadata),
@@ -164,11 +166,11 @@ class Invoker(TwoPartClose):
         endpoint: str | None,
         *,
         is_continued: bool = False,
-    ) -> tuple[bytes, float, float, RetryMode, CallContext, ObservedCall | None]:
+    ) -> tuple[bytes, float, float, RetryMode, Balancer | SingleEndpointView, ObservedCall | None]:
         """Check that the client may be used here and now, and the arguments of a call; report its start.
 
         Returns:
-            The encoded request, the instant, the deadline, the retry mode, the context, and the reporter of the rest.
+            The encoded request, the instant, the deadline, the retry mode, the balancer, and the reporter of the rest.
         """
         loop = self._lifetime.enter()
         payload = request if isinstance(request, bytes) else codec.encode(request)
@@ -180,16 +182,16 @@ class Invoker(TwoPartClose):
         now = loop.time()
         deadline = self.deadline(timeout, now)
         mode = self._retry if retry is None else _checked(retry)
-        context = self._context if endpoint is None else self._context.only(self._balancer.only(endpoint))
+        balancer = self._balancer if endpoint is None else self._balancer.only(endpoint)
         if not self._sees_calls:
-            return payload, now, deadline, mode, context, None
-        endpoints = context.balancer.endpoints
+            return payload, now, deadline, mode, balancer, None
+        endpoints = balancer.endpoints
         if endpoints != self._named[0]:
             self._named = endpoints, tuple(endpoint.name for endpoint in endpoints)
         names = self._named[1]
         started = CallStarted(method.name, method.path, names, time_left(deadline, now), is_continued, self.client)
         observed = self.observers.call_started(started, loop.time, is_mutation=method.is_mutation)
-        return payload, now, deadline, mode, context if observed is None else context.observed_by(observed), observed
+        return payload, now, deadline, mode, balancer, observed
 
     def deadline(self, timeout: Timeout, now: float) -> float:
         """Return the deadline of something that begins at `now` and may take `timeout`; `UNSET` is the default timeout.
@@ -230,7 +232,7 @@ class Invoker(TwoPartClose):
 
         Cancellation closes the stream at once; the next message begins with a new one.
         """
-        payload, now, deadline, mode, context, observed = self._begin(
+        payload, now, deadline, mode, balancer, observed = self._begin(
             reply.method, rest, timeout, retry, endpoint, is_continued=reply.is_open
         )
         try:
@@ -238,7 +240,9 @@ class Invoker(TwoPartClose):
                 await self._obtain_token(reply.method, payload, now, deadline)
             metadata = self._metadata.with_leader if needs_leader else self._metadata.plain
             call = NextReply(
-                context,
+                self._context,
+                balancer,
+                observed,
                 reply.method,
                 payload,
                 metadata if observed is None else with_headers(metadata, observed.metadata),
@@ -329,8 +333,8 @@ class Invoker(TwoPartClose):
             return TokenManager(None, self._metadata, state, may_repeat=credentials is None, random=random)
         bare = self._metadata.without_token()
         none = TokenManager(None, bare, TokenState(is_due=False), random=random)
-        context = CallContext(self._balancer, self._lifetime, identity, policy, random, bare, none, client=self.client)
-        login = Login(context, credentials)
+        context = CallContext(self._lifetime, identity, policy, random, bare, none, client=self.client)
+        login = Login(context, self._balancer, credentials)
         state = TokenState(is_due=True)
         return TokenManager(
             login.fetch,

@@ -8,8 +8,9 @@ import copy
 from typing import Final
 
 from etcd_aio import codec
+from etcd_aio.balancer import Balancer
 from etcd_aio.base.backoff import Backoff
-from etcd_aio.error_handler.call_with_retries import Call, CallContext
+from etcd_aio.error_handler.call_with_retries import CallAttempts, CallContext
 from etcd_aio.error_handler.credentials import Credentials, Password, TokenSource, is_token
 from etcd_aio.errors import AuthNotEnabledError, ClientClosedError, EtcdError, TokenUnavailableError
 from etcd_aio.methods import AUTHENTICATE
@@ -36,14 +37,16 @@ class Login:
 
     Args:
         context: of its calls, which carry no token and need none.
+        balancer: the client's.
         credentials: of the user.
     """
 
-    def __init__(self, context: CallContext, credentials: Credentials) -> None:
+    def __init__(self, context: CallContext, balancer: Balancer, credentials: Credentials) -> None:
         self._context = copy.copy(context)
         self._context.may_move = False  # the member hashes the password even if the login is given up
         self._context.is_heavy = True
         self._context.backoff = _BACKOFF
+        self._balancer = balancer
         self._credentials = credentials
 
     async def fetch(self, why: EtcdError | None) -> str:
@@ -72,8 +75,10 @@ class Login:
 
     async def _authenticate(self, credentials: Password) -> str:
         now = asyncio.get_running_loop().time()
-        call = Call(
+        call = CallAttempts(
             self._context,
+            self._balancer,
+            None,
             AUTHENTICATE,
             codec.encode(AuthenticateRequest(name=credentials.name, password=credentials.password)),
             self._context.metadata.with_leader,

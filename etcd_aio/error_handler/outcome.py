@@ -75,8 +75,8 @@ class StreamEnd:
     """How a stream ended.
 
     Attributes:
-        facts: what the verdict depends on.
-        error: what the stream's handler gets.
+        facts: the input of the verdict.
+        error: the error for the stream's handler.
         pushback: seconds that the server asks this client to wait; None if it does not.
         is_unneeded: nothing failed; the stream was not needed any more.
     """

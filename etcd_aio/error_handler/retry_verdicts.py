@@ -25,7 +25,7 @@ from typing import Final
 from etcd_aio.errors import Delivery, RetryHint
 
 
-class Verdict(Enum):
+class RetryVerdict(Enum):
     """The next step."""
 
     FAIL = "the call raises its error; the stream ends"
@@ -76,10 +76,10 @@ class CallFacts:
     is_given_up: bool = False
 
 
-_C, _V = CallSituation, Verdict
+_C, _V = CallSituation, RetryVerdict
 
 # situation: (verdict if the call may run twice, verdict if it must not)
-CALL_VERDICTS: Final[Mapping[CallSituation, tuple[Verdict, Verdict]]] = {
+CALL_VERDICTS: Final[Mapping[CallSituation, tuple[RetryVerdict, RetryVerdict]]] = {
     _C.NOTHING_LEFT: (_V.FAIL, _V.FAIL),
     _C.UNSENT: (_V.AT_ONCE, _V.AT_ONCE),
     _C.UNPROCESSED: (_V.AT_ONCE, _V.AT_ONCE),
@@ -113,7 +113,7 @@ def classify_call(facts: CallFacts) -> CallSituation:
     return _C.FINAL_ANSWER
 
 
-def judge_call(facts: CallFacts) -> Verdict:
+def judge_call(facts: CallFacts) -> RetryVerdict:
     """Return the verdict on a failed attempt of a call."""
     if_repeatable, if_not = CALL_VERDICTS[classify_call(facts)]
     return if_repeatable if facts.may_repeat else if_not
@@ -170,7 +170,7 @@ class StreamFacts:
 
 _S = StreamSituation
 
-STREAM_VERDICTS: Final[Mapping[StreamSituation, Verdict]] = {
+STREAM_VERDICTS: Final[Mapping[StreamSituation, RetryVerdict]] = {
     _S.UNACCEPTABLE: _V.FAIL,
     _S.PUT_OFF: _V.AT_ONCE,
     _S.LEFT: _V.AT_ONCE,
@@ -198,6 +198,6 @@ def classify_stream(facts: StreamFacts) -> StreamSituation:
     return _S.REFUSED_FOR_GOOD
 
 
-def judge_stream(facts: StreamFacts) -> Verdict:
+def judge_stream(facts: StreamFacts) -> RetryVerdict:
     """Return the verdict on a stream that ended."""
     return STREAM_VERDICTS[classify_stream(facts)]

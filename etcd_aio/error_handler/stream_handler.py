@@ -62,4 +62,4 @@ class StreamHandler(Protocol[Request_co, Reply_contra]):
         ...
 
     def on_end(self, error: EtcdError) -> None:
-        """There will be no further stream, for this final reason. No method is called afterwards until `on_open`."""
+        """No further stream is opened, for this final reason. No method is called afterwards until `on_open`."""

@@ -74,8 +74,8 @@ class StreamHistory:
         """The stream ended although it is needed, or could not be opened.
 
         Args:
-            end: how it ended.
-            endpoint: where.
+            end: the end of the stream.
+            endpoint: the endpoint of the stream.
             now: the instant.
             is_routine: no part failed: the stream was left for a newer token, or for one request that was rejected.
         """
@@ -90,7 +90,7 @@ class StreamHistory:
         self._tell("lost", endpoint, end.error)
 
     def on_end(self, error: EtcdError | None, *, is_closed: bool) -> None:
-        """There will be no further stream until it is needed again.
+        """No further stream is opened until one is needed again.
 
         Args:
             error: the reason; None if the stream is just not needed any more.

@@ -9,7 +9,7 @@ from etcd_aio.base.deadline import NEVER
 from etcd_aio.error_handler.call_with_retries import CallContext
 from etcd_aio.error_handler.failover import StreamFailures
 from etcd_aio.error_handler.outcome import StreamEnd
-from etcd_aio.error_handler.retry_verdicts import StreamSituation, Verdict, classify_stream, judge_stream
+from etcd_aio.error_handler.retry_verdicts import RetryVerdict, StreamSituation, classify_stream, judge_stream
 from etcd_aio.error_handler.stream_history import StreamHistory
 from etcd_aio.error_handler.token_state import is_spent
 from etcd_aio.errors import AttemptFailure, EtcdError, NotSupportedByServerError, TokenUnavailableError
@@ -111,8 +111,8 @@ class StreamRecovery:
             others_may_serve=isinstance(error, NotSupportedByServerError) and not failures.is_everywhere(type(error)),
         )
         verdict = judge_stream(facts)
-        if verdict is not Verdict.REFRESH_TOKEN:
-            return NextStream(error if verdict is Verdict.FAIL else None, failures.wait(verdict))
+        if verdict is not RetryVerdict.REFRESH_TOKEN:
+            return NextStream(error if verdict is RetryVerdict.FAIL else None, failures.wait(verdict))
         no_token = await self._renew(error)
         if no_token is None:
             return NextStream(None, failures.on_renewal())

@@ -66,7 +66,7 @@ class StreamContext:
 
     Attributes:
         calls: the common part of all calls.
-        balancer: that of the client, and not the view of one endpoint.
+        balancer: the client's, and not the view of one endpoint.
         on_change: called with each change of a stream; None if that is not observed.
         running: the supervisors that have something to close: a task, or a wake that is due.
     """
@@ -83,7 +83,7 @@ class StreamSupervisor(TwoPartClose, Generic[Request, Reply]):
     The constructor touches nothing, not even the loop. The methods are called from the client's loop.
 
     Args:
-        context: what all streams share.
+        context: the common part of all streams.
         method: the RPC.
         handler: sends the requests and gets the replies; see `StreamHandler`.
         name: of the task, and in the log.

@@ -3,8 +3,8 @@
 Each step is a call of its own: it takes the next message of the open stream, or opens a stream for the rest of the
 reply and takes its first message. So a failure means the same at the start and in the middle of a reply: this step's
 attempt failed, the stream is gone, and the decision table says whether another endpoint is asked for the rest. All of
-that is inherited from `Call`. Between two steps nothing runs here: the server sends ahead as far as the stream's flow
-control window allows, and no further.
+that is inherited from `CallAttempts`. Between two steps nothing runs here: the server sends ahead as far as the
+stream's flow control window allows, and no further.
 
 If a step does not return a message, including when it is cancelled, the stream is closed. A `StreamedReply` that is
 dropped without `cancel()` closes its stream when it is garbage collected. A slow reader does not hold a draining
@@ -21,7 +21,7 @@ from weakref import ref
 from etcd_aio import codec
 from etcd_aio.balancer import Collector, Metadata, SubConnection, SubConnectionStream
 from etcd_aio.base.deadline import NEVER
-from etcd_aio.error_handler.call_with_retries import Call
+from etcd_aio.error_handler.call_with_retries import CallAttempts
 from etcd_aio.error_handler.outcome import attempt_of
 from etcd_aio.error_handler.reply import LARGE, decoder_of
 from etcd_aio.errors import (
@@ -168,7 +168,7 @@ def _leaver(reply: StreamedReply[Request, Reply]) -> Callable[[str], None]:
     return leave
 
 
-class NextReply(Call[Request, Reply]):
+class NextReply(CallAttempts[Request, Reply]):
     """The call for the next message of a streamed reply, whose payload is the request for the rest. Run by `take`."""
 
     __slots__ = ()
@@ -186,7 +186,7 @@ class NextReply(Call[Request, Reply]):
 
     async def _take(self, reply: StreamedReply[Request, Reply]) -> Reply | None:
         context = self._context
-        observed = context.observed
+        observed = self._observed
         while not reply.is_cancelled:
             sub_connection = await self._choose(reply)
             unserved = sub_connection.unserved  # of this connection; by the time of the failure there may be another
@@ -232,7 +232,7 @@ class NextReply(Call[Request, Reply]):
             raise self._finish(ConnectionLostError(text))
         avoided = self._avoided
         while True:
-            chosen = self._context.balancer.pick(avoided, self._needs_leader) or await self._wait_for_pick()
+            chosen = self._balancer.pick(avoided, self._needs_leader) or await self._wait_for_pick()
             why = chosen.unserved.get(self._method.path)
             is_served = why is None
             if is_served and (avoided is self._avoided or chosen not in avoided):

@@ -91,14 +91,14 @@ class TokenState:
         self._lost_at = now
 
     def fetched(self, token: str) -> None:
-        """There is a new token."""
+        """Take a new token."""
         self.token = token
         self.is_due = False
         self._error = None
         self._failures = 0
 
     def failed(self, error: EtcdError, now: float, random: Callable[[], float]) -> None:
-        """There is no token, or a new one is refused.
+        """Note that no token was obtained, or that a new one is refused.
 
         Args:
             error: the reason. A `retryable` one only puts the next login off.

@@ -75,7 +75,7 @@ _DELIVERY_WORDS: Final = {
 
 
 class RetryHint(Enum):
-    """What a server's error says about another attempt. The error handler decides; it also counts attempts and time."""
+    """The meaning of a server's error for another attempt. The error handler decides, by attempts and time too."""
 
     RAISE = "raise"
     """Another attempt would fail in the same way: raise the error."""
@@ -87,7 +87,7 @@ class RetryHint(Enum):
     """Rejected before it could run, for a temporary reason or one of this member's: retry, mutations too."""
 
     RETRY_IF_REPEATABLE = "retry-if-repeatable"
-    """It may have run: retry what is safe to repeat, raise the rest with `maybe_applied`."""
+    """The request may have run: retry what is safe to repeat, raise the rest with `maybe_applied`."""
 
 
 class LocalReason(Enum):
@@ -100,7 +100,7 @@ class LocalReason(Enum):
     """The reply exceeds the client's limit; another attempt would get the same one."""
 
     MALFORMED = "malformed"
-    """A message came whole and cannot be read. The next stream would begin with the same one."""
+    """The message is complete and cannot be read. The next stream would begin with the same one."""
 
     GIVEN_UP = "given-up"
     """The member is silent while others answer, and the call can move to one of them: see `Connection.give_up`."""

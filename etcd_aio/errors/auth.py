@@ -68,7 +68,7 @@ class UserAlreadyExistsError(AuthError, FailedPreconditionError):
 
 
 class UserNotFoundError(AuthError, FailedPreconditionError, LookupError):
-    """There is no user with this name."""
+    """No user has this name."""
 
     default_message = "etcdserver: user name not found"
     is_definite = True
@@ -82,7 +82,7 @@ class RoleAlreadyExistsError(AuthError, FailedPreconditionError):
 
 
 class RoleNotFoundError(AuthError, FailedPreconditionError, LookupError):
-    """There is no role with this name."""
+    """No role has this name."""
 
     default_message = "etcdserver: role name not found"
     is_definite = True

@@ -40,7 +40,7 @@ class MemberBadURLsError(MembershipError, InvalidArgumentError):
 
 
 class MemberNotFoundError(MembershipError, NotFoundError):
-    """There is no member with this ID, or it was removed."""
+    """No member has this ID, or the member was removed."""
 
     default_message = "etcdserver: member not found"
     is_definite = True
@@ -116,7 +116,7 @@ class DowngradeInProcessError(DowngradeError, FailedPreconditionError):
 
 
 class NoInflightDowngradeError(DowngradeError, FailedPreconditionError):
-    """There is no downgrade to cancel."""
+    """No downgrade is in progress that could be cancelled."""
 
     default_message = "etcdserver: no inflight downgrade job"
     is_definite = True

@@ -4,7 +4,7 @@ from etcd_aio.errors.base import EtcdError
 
 
 class OutcomeUnknownError(EtcdError):
-    """It is not known yet whether an exactly-once write was applied; `settle()` of the same object finds out.
+    """The outcome of an exactly-once write is not known yet; `settle()` of the same object finds it out.
 
     After this error alone the write may still be applied. If `settle()` raises it too, the history that would tell is
     compacted or lost: then no copy can be applied any more, and whether one was cannot be known.

@@ -152,7 +152,7 @@ class RequestHeaders:
         self.base: RequestHeaders | None = None
 
     def with_own(self, fields: Fields) -> "RequestHeaders":
-        """These fields, and after them others that are sent once and enter no table."""
+        """Return these fields, followed by others that are sent once and enter no table."""
         found = RequestHeaders(fields)
         found.base = self
         return found

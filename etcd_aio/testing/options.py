@@ -53,7 +53,7 @@ class ServerOptions(TypedDict, total=False):
 
 @dataclass(frozen=True, slots=True)
 class ServerSettings:
-    """The same options with their defaults.
+    """The options of a server, with their defaults.
 
     Attributes:
         binary: the server to run: a found one or a path. None takes what `find_etcd(version)` finds.

@@ -52,7 +52,7 @@ class PeerNetwork:
             await proxy.aclose()
 
     def close_now(self) -> None:
-        """The same without an await."""
+        """Do what `aclose` does, without waiting."""
         for proxy in self._proxies.values():
             proxy.close_now()
 
@@ -96,7 +96,7 @@ class PeerNetwork:
             connection.lag("to_client", self._lags.get(caller, 0.0))
 
     async def _caller(self, suspects: Collection[str], target: str, port: int) -> str | None:
-        """Which of these members has made a connection to a member; None if another one has."""
+        """The one of these members that has made a connection to a member; None if another one has."""
         pids = self._pids()
         suspected = {name: pids[name] for name in suspects if name in pids}
         if not suspected:

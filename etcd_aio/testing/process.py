@@ -75,7 +75,7 @@ class ChildProcess:
 
     @property
     def is_running(self) -> bool:
-        """Whether it has not ended; a paused process runs."""
+        """Whether the process has not ended; a paused one runs."""
         if self._process.poll() is None:
             return True
         _alive.discard(self)
@@ -83,12 +83,12 @@ class ChildProcess:
 
     @property
     def is_paused(self) -> bool:
-        """Whether it was paused and not resumed."""
+        """Whether the process was paused and not resumed."""
         return self._is_paused and self.is_running
 
     @property
     def exit_code(self) -> int | None:
-        """None while it runs; minus the signal's number if a signal ended it."""
+        """The exit code, or minus the number of the signal that ended the process; None while it runs."""
         return self._process.poll()
 
     def send(self, number: signal.Signals) -> None:
@@ -136,7 +136,7 @@ class ChildProcess:
         _alive.discard(self)
 
     def kill_at_exit(self) -> None:
-        """For atexit: a forked process must not kill its parent's children."""
+        """Kill the process at exit of the one that started it; a forked child must not."""
         if self._owner == os.getpid():
             self.reap(1.0)
 

@@ -130,7 +130,7 @@ class FaultProxy:
             await asyncio.wait(tuple(self._connections), timeout=_CLOSE_SECONDS)
 
     def close_now(self) -> None:
-        """The same without waiting: the connections' tasks end at the next turns of the loop."""
+        """Do what `aclose` does, without waiting: the connections' tasks end at the next turns of the loop."""
         self._is_closed = True
         self.refuse()
         for task, connection in self._connections.items():
@@ -191,7 +191,7 @@ class FaultProxy:
             connection.reset()
 
     def black_hole(self, direction: Directions = "both") -> None:
-        """From now on nothing moves in this direction, neither bytes nor the end of a connection, until `heal`.
+        """Let nothing pass in this direction, neither bytes nor the end of a connection, until `heal`.
 
         New connections are accepted and silent. What was sent meanwhile arrives after `heal`, as TCP has it after a
         network partition; senders block when the kernel's buffers are full.

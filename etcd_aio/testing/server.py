@@ -92,7 +92,7 @@ class EtcdServer:
 
     @property
     def endpoints(self) -> tuple[str, ...]:
-        """The same as a tuple of one, as clients take it."""
+        """The URL as a tuple of one, as clients take it."""
         return (self.endpoint,)
 
     @property
@@ -112,7 +112,7 @@ class EtcdServer:
 
     @property
     def is_paused(self) -> bool:
-        """Whether it was paused and not resumed."""
+        """Whether the server was paused and not resumed."""
         return self._process is not None and self._process.is_paused
 
     @property
@@ -169,7 +169,7 @@ class EtcdServer:
             self.close_now()
 
     def close_now(self) -> None:
-        """The same without an await: for a `finally` that must not wait, and for synchronous code. Blocks 20 ms."""
+        """Do what `aclose` does, without an await: for a `finally`, and for synchronous code. Blocks 20 ms."""
         process, self._process = self._process, None
         if process is not None:
             process.reap(_EXIT_SECONDS)
@@ -315,7 +315,7 @@ class EtcdServer:
         shutil.rmtree(self.data_dir, ignore_errors=True)
 
     async def _relaunch(self) -> None:
-        """On the ports of before. If another process uses one now, it is most likely for a moment."""
+        """Launch on the same ports. If another process uses one now, it is most likely for a moment."""
         until = time.monotonic() + self.settings.start_timeout
         while True:
             try:

@@ -35,7 +35,7 @@ class AutoEngine:
         self._told: set[tuple[str, int, str]] = set()
 
     async def connect(self, target: Target, owner: ConnectionOwner) -> Connection:
-        key = _key(target)
+        key = target.place
         if key in self._over_http1:
             try:
                 return await self._gateway.connect(target, owner)
@@ -68,14 +68,10 @@ class AutoEngine:
         return connection
 
     async def http_get(self, target: Target, path: str) -> bytes:
-        if _key(target) not in self._over_http1:
+        if target.place not in self._over_http1:
             try:
                 return await self._native.http_get(target, path)
             except ConnectError as error:
                 if not error.lacks_http2:
                     raise
         return await self._gateway.http_get(target, path)
-
-
-def _key(target: Target) -> tuple[str, int, str]:
-    return target.host, target.port, target.path

@@ -26,8 +26,8 @@ _TLS_SHUTDOWN_TIMEOUT: Final = 1.0  # asyncio's 30 s would hold a closing client
 
 
 @dataclass(frozen=True, slots=True)
-class Route:
-    """All that a dial needs.
+class DialRoute:
+    """The addresses and the TLS context of one dial.
 
     Attributes:
         target: where to.
@@ -40,7 +40,7 @@ class Route:
     tls: ssl.SSLContext | None
 
 
-async def find_route(target: Target, names: Names, seconds: float) -> Route:
+async def find_route(target: Target, names: Names, seconds: float) -> DialRoute:
     """Find out how to connect to `target`.
 
     Args:
@@ -68,11 +68,15 @@ async def find_route(target: Target, names: Names, seconds: float) -> Route:
         addresses = () if target.path else await names.addresses(target.host, target.port, seconds)
     except UnicodeError as error:  # what IDNA refuses, and no OSError
         raise ConnectError(f"{target.host!r} cannot be a host name") from error
-    return Route(target, addresses, tls)
+    return DialRoute(target, addresses, tls)
 
 
 async def dial(
-    route: Route, factory: Callable[[], P], *, over_http1: bool = False, on_reached: Callable[[], None] = lambda: None
+    route: DialRoute,
+    factory: Callable[[], P],
+    *,
+    over_http1: bool = False,
+    on_reached: Callable[[], None] = lambda: None,
 ) -> tuple[asyncio.Transport, P]:
     """Connect along `route` with a protocol from `factory`. The caller bounds the time.
 
@@ -108,7 +112,7 @@ async def dial(
 
 
 async def _connect(
-    route: Route, factory: Callable[[], P], on_reached: Callable[[], None]
+    route: DialRoute, factory: Callable[[], P], on_reached: Callable[[], None]
 ) -> tuple[asyncio.Transport, P]:
     loop = asyncio.get_running_loop()
     target, tls = route.target, route.tls

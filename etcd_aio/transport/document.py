@@ -20,7 +20,7 @@ _LONGEST_LOOKUP: Final = 15.0  # seconds; the caller's timeout is shorter
 
 
 def most_bytes(path: str) -> int:
-    """How long the document at a path may be; what is longer is not a document of etcd."""
+    """The most bytes of the document at a path; a longer one is not from etcd."""
     return _MOST_BYTES_OF.get(path, _MOST_BYTES)
 
 

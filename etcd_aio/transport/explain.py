@@ -13,13 +13,13 @@ from typing import Final
 from etcd_aio.errors import ConnectError, TLSError
 
 FIRST_BYTES: Final = 1024
-"""How much of a peer's first bytes is looked at: the head of an HTTP answer, and the text that often follows."""
+"""The number of a peer's first bytes that are examined: the head of an HTTP answer, and the text that often follows."""
 
 ENOUGH: Final = 9
-"""So many bytes tell the protocol: the head of an HTTP/2 frame. Fewer may be the beginning of it."""
+"""The number of bytes that show the protocol: the head of an HTTP/2 frame. Fewer may be its beginning."""
 
 USE_GATEWAY: Final = ': perhaps a proxy passes HTTP/1 only (then use engine="gateway" or engine="auto"), or it is '
-"""What follows the proof that HTTP/2 does not pass; `without_hint` removes it."""
+"""The advice after the proof that HTTP/2 does not pass; `without_hint` removes it."""
 
 _NOT_GRPC: Final = ': perhaps a proxy turns HTTP/2 into HTTP/1 (then use engine="gateway"), or it is another service'
 # What servers of HTTP/1 make of gRPC.
@@ -95,7 +95,7 @@ def without_hint(error: BaseException) -> str:
 
 
 def explain_not_grpc(status: str) -> str:
-    """What an answer over HTTP/2 without a gRPC status may mean, by its HTTP status; empty if it tells nothing."""
+    """The likely cause of an answer over HTTP/2 without a gRPC status, by its HTTP status; empty if unknown."""
     return _NOT_GRPC if status in _TURNED else ""
 
 
@@ -143,7 +143,7 @@ def _reason(error: ssl.SSLError) -> str:
 
 
 def not_begun(end: object, *, over_http1: bool) -> str:
-    """The words for a connection that ended, for the reason `end`, before the peer had begun to answer."""
+    """The text for a connection that ended, for the reason `end`, before the peer had begun to answer."""
     awaited = "to answer over HTTP/1" if over_http1 else "HTTP/2"
     return f"connected, but the peer did not begin {awaited}: {end}"
 

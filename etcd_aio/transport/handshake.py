@@ -1,4 +1,4 @@
-"""From a target to a connection whose peer has proved that it speaks HTTP/2, and why that failed. For every engine."""
+"""The handshake: dials a target until the peer has proved that it speaks HTTP/2, or tells why not. For every engine."""
 
 import asyncio
 from collections.abc import Callable
@@ -45,7 +45,7 @@ class Handshake:
 
     @property
     def is_over(self) -> bool:
-        """Whether it succeeded or failed."""
+        """Whether the handshake has succeeded or failed."""
         return self._done.done()
 
     def on_bytes(self, data: bytes) -> None:
@@ -133,7 +133,7 @@ async def connect(
     is_reached = False
     shared = crowd()
     clock = asyncio.get_running_loop().time
-    peer = (target.host, target.port, target.path)
+    peer = target.place
 
     def made() -> C:
         new = make()

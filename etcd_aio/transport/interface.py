@@ -53,6 +53,11 @@ class Target:
     tls: TLSContext | None = None
     server_name: str = ""
 
+    @property
+    def place(self) -> tuple[str, int, str]:
+        """The address alone: equal for all dials to one server."""
+        return self.host, self.port, self.path
+
 
 @dataclass(frozen=True, slots=True)
 class TransportOptions:

@@ -1,4 +1,4 @@
-"""When to ping a silent peer, and when to declare it dead. Pure: a state machine; `now` is an argument.
+"""The state machine that decides when to ping a silent peer, and when to declare it dead. Pure.
 
 Any byte from the peer proves that it is alive. How long it may be silent depends on what is open:
   - with calls in flight, it is pinged after `silence_time`, and dead `silence_timeout` later;

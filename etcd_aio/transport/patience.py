@@ -22,7 +22,7 @@ _MOST_PEERS: Final = 1000
 
 
 class Patience:
-    """What is known of each peer that did not answer in time."""
+    """The waits for each peer that did not answer in time."""
 
     def __init__(self) -> None:
         self._seconds: dict[Hashable, float] = {}

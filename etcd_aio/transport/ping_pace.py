@@ -30,15 +30,15 @@ class PingPace:
 
     def factor(self, target: Target) -> int:
         """The factor for the time between pings."""
-        return self._factors.get(_key(target), 1)
+        return self._factors.get(target.place, 1)
 
     def went_away(self, target: Target, reason: str) -> None:
         """The endpoint sent GOAWAY, for this reason, which may be another."""
         if _REASON not in reason:
             return
         factor = min(2 * self.factor(target), SLOWEST)
-        is_first = _key(target) not in self._factors
-        self._factors[_key(target)] = factor
+        is_first = target.place not in self._factors
+        self._factors[target.place] = factor
         if is_first:
             self._log.warning(
                 "%s closed the connection because of too many keepalive pings: they are now sent half as often; "
@@ -51,7 +51,3 @@ class PingPace:
                 target.authority,
                 factor,
             )
-
-
-def _key(target: Target) -> tuple[str, int, str]:
-    return target.host, target.port, target.path

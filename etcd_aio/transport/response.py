@@ -70,18 +70,32 @@ def judge_trailers(trailers: Mapping[str, str]) -> AttemptFailure | None:
     code = StatusCode.from_number(int(text))
     if code is StatusCode.OK:  # "00": a number, but not one that gRPC writes
         return None
-    return AttemptFailure(code, message, Delivery.ANSWERED, pushback=_pushback(trailers))
+    pushback = pushback_seconds(trailers.get("grpc-retry-pushback-ms"))
+    return AttemptFailure(code, message, Delivery.ANSWERED, pushback=pushback)
 
 
-def judge_reset(code: int, *, has_begun: bool) -> AttemptFailure:
-    """The failure of a stream that the server reset.
+def judge_reset(code: int, *, has_begun: bool, by_peer: bool = True) -> AttemptFailure:
+    """The failure of a stream that was reset.
 
     Args:
         code: the HTTP/2 error code.
         has_begun: whether the server had begun to answer.
+        by_peer: whether the server has reset it; else this side, for an error of the server.
     """
+    if not by_peer:
+        return broken(f"the server broke HTTP/2 on the stream: {error_name(code)}")
     delivery = unprocessed(has_begun=has_begun) if code == ErrorCode.REFUSED_STREAM else Delivery.UNKNOWN
     return AttemptFailure(StatusCode.UNAVAILABLE, f"the server reset the stream: {error_name(code)}", delivery)
+
+
+def broken(text: str, code: StatusCode = StatusCode.INTERNAL) -> AttemptFailure:
+    """Return the failure of a call whose answer is not as the protocol says."""
+    return AttemptFailure(code, text, Delivery.UNKNOWN)
+
+
+def given_up(reason: str, delivery: Delivery) -> AttemptFailure:
+    """Return the failure of a call that is to be made elsewhere."""
+    return AttemptFailure(StatusCode.UNAVAILABLE, reason, delivery, reason=LocalReason.GIVEN_UP)
 
 
 def closed() -> AttemptFailure:
@@ -122,9 +136,8 @@ def _text(quoted: str) -> str:
     return unquote_to_bytes(quoted[:_MAX_QUOTED].encode("latin-1", "replace")).decode("utf-8", "replace")
 
 
-def _pushback(trailers: Mapping[str, str]) -> float | None:
-    """Seconds of `grpc-retry-pushback-ms`; unparsable or negative means "do not retry" (gRPC A6)."""
-    text = trailers.get("grpc-retry-pushback-ms")
+def pushback_seconds(text: str | None) -> float | None:
+    """Seconds of a `grpc-retry-pushback-ms`, if there is one; unparsable or negative means "do not retry" (gRPC A6)."""
     if text is None:
         return None
     return int(text) / 1000 if text.isascii() and text.isdigit() and len(text) <= 9 else -1.0

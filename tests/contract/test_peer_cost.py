@@ -19,7 +19,7 @@ from websockets.utils import accept_key
 from etcd_aio.base.deadline import NEVER
 from etcd_aio.http2 import frames
 from etcd_aio.transport import EngineName, TransportOptions
-from etcd_aio.transport.gateway.call import Call
+from etcd_aio.transport.gateway.call import HttpCall
 from etcd_aio.transport.gateway.channel import Channel
 from etcd_aio.transport.gateway.websocket import WebSocketStream
 from tests.support.gateway_examples import route
@@ -159,7 +159,7 @@ async def websocket_spent(sent: bytes) -> Spent:
 
 async def http1_spent(sent: bytes) -> Spent:
     on, _ = channel()
-    call = Call(NoPool(), b"GET / HTTP/1.1\r\n\r\n", limit=2**22, deadline=NEVER)
+    call = HttpCall(NoPool(), b"GET / HTTP/1.1\r\n\r\n", limit=2**22, deadline=NEVER)
     call.begin(on)
     try:
         return spend(on.data_received, lambda: on.is_lost, sent)

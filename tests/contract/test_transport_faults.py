@@ -338,7 +338,7 @@ async def test_a_window_that_opens_just_after_a_call_has_failed_lets_nothing_out
         connected(name, port) as (connection, _),
     ):
         protocol: Any = connection if name == "native" else connection.protocol  # type: ignore[attr-defined]
-        kind: Any = UnaryCall if name == "native" else grpclib_engine._Call
+        kind: Any = UnaryCall if name == "native" else grpclib_engine._GrpclibCall
         fail = kind.fail
 
         def fail_as_the_window_opens(call: Any, failure: AttemptFailure) -> None:

@@ -27,8 +27,8 @@ from etcd_aio.error_handler.retry_verdicts import (
     CALL_VERDICTS,
     STREAM_VERDICTS,
     CallSituation,
+    RetryVerdict,
     StreamSituation,
-    Verdict,
 )
 from etcd_aio.errors import RetryHint, ServerError, StatusCode
 from etcd_aio.exports import public_names
@@ -64,11 +64,11 @@ _OUTCOMES: Final[Mapping[CallSituation, str]] = {
     CallSituation.NO_ANSWER: "the request was sent, and no reply came",
     CallSituation.FINAL_ANSWER: "the server returned a final error",
 }
-_DECISIONS: Final[Mapping[Verdict, str]] = {
-    Verdict.FAIL: "raise",
-    Verdict.AT_ONCE: "retry on the next member, at once",
-    Verdict.BACKOFF: "retry on the next member, after the backoff",
-    Verdict.REFRESH_TOKEN: "get a new token, then retry",
+_DECISIONS: Final[Mapping[RetryVerdict, str]] = {
+    RetryVerdict.FAIL: "raise",
+    RetryVerdict.AT_ONCE: "retry on the next member, at once",
+    RetryVerdict.BACKOFF: "retry on the next member, after the backoff",
+    RetryVerdict.REFRESH_TOKEN: "get a new token, then retry",
 }
 _STREAM_OUTCOMES: Final[Mapping[StreamSituation, str]] = {
     StreamSituation.UNACCEPTABLE: "the reply was rejected (too large, malformed)",
@@ -79,11 +79,11 @@ _STREAM_OUTCOMES: Final[Mapping[StreamSituation, str]] = {
     StreamSituation.REFUSED: "the server ended it, for a reason that is temporary or concerns only this member",
     StreamSituation.REFUSED_FOR_GOOD: "the server rejected the request",
 }
-_STREAM_DECISIONS: Final[Mapping[Verdict, str]] = {
-    Verdict.AT_ONCE: "reopen on another member, at once",
-    Verdict.BACKOFF: "reopen on another member, after the backoff",
-    Verdict.REFRESH_TOKEN: "get a new token, then reopen",
-    Verdict.FAIL: "end the watches with this error; retry leases until their deadlines",
+_STREAM_DECISIONS: Final[Mapping[RetryVerdict, str]] = {
+    RetryVerdict.AT_ONCE: "reopen on another member, at once",
+    RetryVerdict.BACKOFF: "reopen on another member, after the backoff",
+    RetryVerdict.REFRESH_TOKEN: "get a new token, then reopen",
+    RetryVerdict.FAIL: "end the watches with this error; retry leases until their deadlines",
 }
 
 

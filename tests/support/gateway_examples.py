@@ -17,8 +17,8 @@ from websockets.http11 import Request
 from websockets.server import ServerProtocol
 
 from etcd_aio.methods import BIDIRECTIONAL, SERVER_STREAMING, UNARY
-from etcd_aio.transport.gateway.call import Answer
-from etcd_aio.transport.gateway.json_mapping import MappingError, Route
+from etcd_aio.transport.gateway.call import HttpAnswer
+from etcd_aio.transport.gateway.json_mapping import GatewayRoute, MappingError
 from etcd_aio.transport.gateway.service import Service
 from tests.support.stream_server import stream_server
 
@@ -47,12 +47,12 @@ def to_wire(found: object) -> bytes:
     return base64.b64decode(found["payload"])
 
 
-def route(path: str) -> Route:
+def route(path: str) -> GatewayRoute:
     """Every path is served, as far as the client knows."""
-    return Route(path, _KINDS.get(path, UNARY), to_json, to_wire)
+    return GatewayRoute(path, _KINDS.get(path, UNARY), to_json, to_wire)
 
 
-def recognise(answer: Answer) -> str:
+def recognise(answer: HttpAnswer) -> str:
     """Every server is the right one."""
     return ""
 

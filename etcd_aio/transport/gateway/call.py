@@ -6,12 +6,12 @@ from dataclasses import dataclass
 from typing import Final, Protocol
 
 from etcd_aio.base.deadline import NEVER
-from etcd_aio.errors import AttemptFailure, Delivery, LocalReason, StatusCode
+from etcd_aio.errors import AttemptFailure, Delivery
 from etcd_aio.transport.deadlines import DeadlineTimer
 from etcd_aio.transport.gateway.channel import Channel
 from etcd_aio.transport.gateway.http1 import Http1Error, ResponseParser
-from etcd_aio.transport.gateway.replies import broken, too_large
-from etcd_aio.transport.response import expired, lost
+from etcd_aio.transport.gateway.replies import too_large
+from etcd_aio.transport.response import broken, expired, given_up, lost
 
 JSON_FACTOR: Final = 8
 """How much longer than its message a JSON may be: base64 takes a third more, and a key-value of few bytes has the names
@@ -20,7 +20,7 @@ JSON_SLACK: Final = 65_536
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Answer:
+class HttpAnswer:
     """A whole HTTP response.
 
     Attributes:
@@ -41,7 +41,7 @@ class CallOwner(Protocol):
         """A call is done with its socket, which may be used again if it `keeps_alive`."""
 
 
-class Call:
+class HttpCall:
     """One request. See `channel.User`.
 
     Args:
@@ -84,7 +84,7 @@ class Call:
         self._parser = ResponseParser(self._on_body)
         self.may_move = may_move
         self.channel: Channel | None = None
-        self.future: asyncio.Future[Answer] = self._loop.create_future()
+        self.future: asyncio.Future[HttpAnswer] = self._loop.create_future()
         self._timer: DeadlineTimer | None = None
         if deadline != NEVER:
             self._timer = DeadlineTimer(self._loop, self._expire)
@@ -97,7 +97,7 @@ class Call:
 
     @property
     def unsent(self) -> range:
-        """As many as bytes of the request have not left this machine; see `uploads.Upload`."""
+        """The number of bytes of the request that have not left this machine; see `uploads.Upload`."""
         return range(len(self._request) if self.channel is None else self.channel.unflushed)
 
     @property
@@ -162,7 +162,7 @@ class Call:
     def _answered(self) -> None:
         parser = self._parser
         if not self.future.done():  # before its owner hears of it
-            self.future.set_result(Answer(parser.status, parser.headers, b"".join(self._body)))
+            self.future.set_result(HttpAnswer(parser.status, parser.headers, b"".join(self._body)))
         channel, self.channel = self.channel, None
         if channel is not None:
             channel.user = None
@@ -174,7 +174,7 @@ class Call:
     def give_up(self, reason: str) -> None:
         """End it if it may move and has no answer yet."""
         if self.may_move and not self.has_begun:
-            self.fail(AttemptFailure(StatusCode.UNAVAILABLE, reason, self.delivery, reason=LocalReason.GIVEN_UP))
+            self.fail(given_up(reason, self.delivery))
 
     def _expire(self) -> None:
         if self.has_begun and self._loop.time() < self._whole_by:

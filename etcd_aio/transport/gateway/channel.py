@@ -12,7 +12,7 @@ LONGEST_IDLE: Final = 30.0
 outcome; common servers and proxies end idle connections after 60 s or more."""
 
 
-class User(Protocol):
+class ChannelUser(Protocol):
     """A call or stream that has a socket."""
 
     def on_data(self, data: bytes) -> None:
@@ -58,7 +58,7 @@ class Channel(HandshakingProtocol, asyncio.Protocol):
         self._is_reading = True
         self.handshake = Handshake(over_http1=True)
         self.closed: asyncio.Future[None] = self._loop.create_future()
-        self.user: User | None = None
+        self.user: ChannelUser | None = None
         self.is_lost = False
         self.is_flushed = True
         self.was_used = False

@@ -23,10 +23,10 @@ from etcd_aio.errors import (
 )
 from etcd_aio.methods import Cardinality
 from etcd_aio.transport.framing import check_prefix
-from etcd_aio.transport.gateway.call import Call
+from etcd_aio.transport.gateway.call import HttpCall
 from etcd_aio.transport.gateway.channel import Channel
 from etcd_aio.transport.gateway.http1 import request_bytes
-from etcd_aio.transport.gateway.json_mapping import Route
+from etcd_aio.transport.gateway.json_mapping import GatewayRoute
 from etcd_aio.transport.gateway.lines import LineStream
 from etcd_aio.transport.gateway.pool import Pool
 from etcd_aio.transport.gateway.replies import reply_of, unserved
@@ -75,7 +75,7 @@ class GatewayConnection:
         self._pool = Pool(target, names, options, service, self._get, self)
         self._others: set[Channel] = set()  # of streams
         self._tasks: set[asyncio.Task[Any]] = set()
-        self._calls: set[Call] = set()
+        self._calls: set[HttpCall] = set()
         self._streams: set[JsonStream] = set()
         self._is_established = False
         self._is_draining = False
@@ -118,7 +118,7 @@ class GatewayConnection:
             raise unserved(path)
         last = deadline if whole_by is None else whole_by
         limit = self._options.max_receive_bytes
-        call = Call(
+        call = HttpCall(
             self,
             self._request(route, route.to_json(payload), metadata, last - now),
             limit=limit,
@@ -218,7 +218,7 @@ class GatewayConnection:
                 raise
 
     def _leader_check(self, metadata: Metadata) -> Callable[[JsonStream], None]:
-        """What ends a quiet stream whose member has lost its leader, as the server does where it knows the metadata."""
+        """Return a check that ends a quiet stream whose member has lost its leader, as the server does for gRPC."""
         needs = tuple(pair for pair in metadata if pair[0] != "token")  # which a stream that is open does not need
         probe = self._service.probe
         if probe is None or not any(name == "hasleader" for name, _ in needs):
@@ -238,7 +238,7 @@ class GatewayConnection:
 
         return on_quiet
 
-    def _make_stream(self, route: Route, metadata: Metadata) -> WebSocketStream | LineStream:
+    def _make_stream(self, route: GatewayRoute, metadata: Metadata) -> WebSocketStream | LineStream:
         if route.cardinality is Cardinality.BIDIRECTIONAL:
             token, on_quiet = token_of(metadata), self._leader_check(metadata)
             return WebSocketStream(route, self._target, self._options, token, self._stream_closed, on_quiet)
@@ -331,7 +331,7 @@ class GatewayConnection:
         """Ask for a document, beside the calls that wait: over a socket of its own if need be."""
         # If other sockets are answered, the peer is not dead, and this one must not be kept for nothing.
         seconds = max(self._options.silence_timeout, self._options.keepalive_timeout, HEAVY_TIMEOUT)
-        call = Call(self, self._get(self._service.document), limit=LARGE, deadline=self._loop.time() + 2 * seconds)
+        call = HttpCall(self, self._get(self._service.document), limit=LARGE, deadline=self._loop.time() + 2 * seconds)
         self._pool.start_ping(call)
 
     def _over(self, error: BaseException | None) -> None:
@@ -358,7 +358,7 @@ class GatewayConnection:
 
     # Requests.
 
-    def _request(self, route: Route, text: bytes, metadata: Metadata, seconds: float) -> bytes:
+    def _request(self, route: GatewayRoute, text: bytes, metadata: Metadata, seconds: float) -> bytes:
         headers = [*self._headers]
         if seconds != NEVER:
             headers.append(("Grpc-Timeout", timeout_text(int(seconds * 1000) + 1)))

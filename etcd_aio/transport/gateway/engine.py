@@ -9,7 +9,7 @@ from typing import Final
 from etcd_aio.base.deadline import NEVER
 from etcd_aio.errors import AttemptFailure, ConnectError, LocalReason
 from etcd_aio.transport.document import most_bytes
-from etcd_aio.transport.gateway.call import Answer, Call
+from etcd_aio.transport.gateway.call import HttpAnswer, HttpCall
 from etcd_aio.transport.gateway.channel import Channel
 from etcd_aio.transport.gateway.connection import GatewayConnection
 from etcd_aio.transport.gateway.http1 import request_bytes
@@ -46,10 +46,10 @@ class GatewayEngine:
         channel = await connect(target, self._names, self._options, make, over_http1=True)
         headers = (("Host", target.authority), ("User-Agent", self._options.user_agent))
         most = most_bytes(path)
-        call = Call(_NoPool(), request_bytes("GET", path, headers), limit=most, deadline=NEVER)
+        call = HttpCall(_NoPool(), request_bytes("GET", path, headers), limit=most, deadline=NEVER)
         try:
             call.begin(channel)
-            answer: Answer = await call.future
+            answer: HttpAnswer = await call.future
         except AttemptFailure as failure:
             is_too_long = failure.reason is LocalReason.REPLY_TOO_LARGE
             raise ConnectError(_TOO_LONG if is_too_long else failure.message) from None

@@ -104,7 +104,7 @@ class MappingError(ValueError):
 
 
 @dataclass(frozen=True, slots=True)
-class Route:
+class GatewayRoute:
     """How the gateway serves one RPC.
 
     Attributes:
@@ -122,21 +122,21 @@ class Route:
     has_header: bool = False
 
 
-Routes: TypeAlias = Callable[[str], Route | None]
+Routes: TypeAlias = Callable[[str], GatewayRoute | None]
 """Returns the route of a gRPC path; None if the gateway does not serve it."""
 
 
-def etcd_route(path: str) -> Route | None:
+def etcd_route(path: str) -> GatewayRoute | None:
     """The route of one of etcd's RPCs."""
     return _routes().get(path)
 
 
 @cache
-def _routes() -> Mapping[str, Route]:
+def _routes() -> Mapping[str, GatewayRoute]:
     return {method.path: _route(method, path) for method, path in PATHS.items()}
 
 
-def _route(method: AnyMethod, path: str) -> Route:
+def _route(method: AnyMethod, path: str) -> GatewayRoute:
     request: type[pb.Message] = method.request
 
     def to_json(payload: bytes) -> bytes:
@@ -146,7 +146,7 @@ def _route(method: AnyMethod, path: str) -> Route:
         return from_json(message_class_of(method.reply), found)
 
     has_header = method.cardinality is Cardinality.UNARY and method not in _WITHOUT_HEADER
-    return Route(f"/v3/{path}", method.cardinality, to_json, to_wire, has_header)
+    return GatewayRoute(f"/v3/{path}", method.cardinality, to_json, to_wire, has_header)
 
 
 # --- requests ---
@@ -227,7 +227,7 @@ _names: Final = cache(_Names)
 
 
 def _plain(name: str) -> str:
-    """What the .proto name, the JSON name and the attribute of a field have in common."""
+    """The letters that the .proto name, the JSON name and the attribute of a field have in common."""
     return name.replace("_", "").lower()
 
 

@@ -5,9 +5,10 @@ from collections.abc import Callable
 from etcd_aio.errors import AttemptFailure, Delivery, StatusCode
 from etcd_aio.transport.gateway.channel import Channel
 from etcd_aio.transport.gateway.http1 import Http1Error, ResponseParser
-from etcd_aio.transport.gateway.json_mapping import Route
-from etcd_aio.transport.gateway.replies import broken, refusal, too_large
+from etcd_aio.transport.gateway.json_mapping import GatewayRoute
+from etcd_aio.transport.gateway.replies import refusal, too_large
 from etcd_aio.transport.gateway.stream import JsonStream
+from etcd_aio.transport.response import broken
 
 
 class LineStream(JsonStream):
@@ -22,7 +23,7 @@ class LineStream(JsonStream):
 
     def __init__(
         self,
-        route: Route,
+        route: GatewayRoute,
         limit: int,
         request: Callable[[bytes], bytes],
         on_closed: Callable[[JsonStream], None],

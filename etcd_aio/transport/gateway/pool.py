@@ -13,7 +13,7 @@ from typing import Any, Final, Protocol, cast
 
 from etcd_aio.base.aio import start_timer, start_timer_at
 from etcd_aio.errors import AttemptFailure, ConnectError, ConnectionLostError
-from etcd_aio.transport.gateway.call import Call
+from etcd_aio.transport.gateway.call import HttpCall
 from etcd_aio.transport.gateway.channel import Channel
 from etcd_aio.transport.gateway.recognition import Recognition
 from etcd_aio.transport.gateway.service import Service
@@ -88,8 +88,8 @@ class Pool:
         self._channels: set[Channel] = set()
         self._idle: list[Channel] = []  # of these, the one that was used last comes last
         self._dials: set[asyncio.Task[Any]] = set()
-        self._waiting: deque[Call] = deque()
-        self._ping: Call | None = None
+        self._waiting: deque[HttpCall] = deque()
+        self._ping: HttpCall | None = None
         self._reaper: asyncio.TimerHandle | None = None
         self._is_open = False
         self._is_closed = False
@@ -111,7 +111,7 @@ class Pool:
             channel.abort(None)
         return channels
 
-    def start(self, call: Call) -> None:
+    def start(self, call: HttpCall) -> None:
         """Give the call a socket, now or as soon as it is its turn."""
         channel = self._take_idle()
         if channel is not None:
@@ -120,8 +120,8 @@ class Pool:
         self._waiting.append(call)
         self._dial_more()
 
-    def start_ping(self, call: Call) -> None:
-        """The same before all others, over one more socket if need be, which ends with it."""
+    def start_ping(self, call: HttpCall) -> None:
+        """Give a ping a socket before all calls: one more if need be, which ends with it."""
         channel = self._take_idle()
         if channel is not None:
             call.begin(channel)
@@ -130,7 +130,7 @@ class Pool:
         self._waiting.appendleft(call)
         self._dial_more(spare=1)
 
-    def fail_waiting(self, failure: Callable[[Call], AttemptFailure]) -> None:
+    def fail_waiting(self, failure: Callable[[HttpCall], AttemptFailure]) -> None:
         """End the calls that wait for a socket."""
         waiting, self._waiting = self._waiting, deque()
         for call in waiting:

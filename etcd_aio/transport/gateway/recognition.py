@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 from etcd_aio.base.deadline import NEVER
 from etcd_aio.errors import ConnectError
-from etcd_aio.transport.gateway.call import Answer, Call, CallOwner
+from etcd_aio.transport.gateway.call import CallOwner, HttpAnswer, HttpCall
 from etcd_aio.transport.gateway.channel import Channel
 from etcd_aio.transport.gateway.service import Service, check_gate
 from etcd_aio.transport.uploads import LARGE
@@ -37,7 +37,7 @@ class Recognition:
         self._get = get
         self._on_recognised = on_recognised
         self._owner = owner
-        self._answer: asyncio.Future[Answer]
+        self._answer: asyncio.Future[HttpAnswer]
 
     def begin(self, channel: Channel) -> None:
         """Ask over this socket."""
@@ -63,10 +63,10 @@ class Recognition:
         self._owner.release(channel, keeps_alive=keeps_alive)
 
     def _ask(self, channel: Channel, path: str) -> None:
-        call = Call(self, self._get(path), limit=LARGE, deadline=NEVER)
+        call = HttpCall(self, self._get(path), limit=LARGE, deadline=NEVER)
         self._answer = call.future
 
-        def on_answer(future: "asyncio.Future[Answer]") -> None:
+        def on_answer(future: "asyncio.Future[HttpAnswer]") -> None:
             failure = None if future.cancelled() else future.exception()
             if failure is not None:
                 channel.handshake.fail(ConnectError(str(failure)))

@@ -12,13 +12,15 @@ from contextlib import suppress
 from typing import Final
 
 from etcd_aio.errors import AttemptFailure, Delivery, LocalReason, StatusCode
-from etcd_aio.transport.gateway.json_mapping import MappingError, Route
-from etcd_aio.transport.response import http_status_code
+from etcd_aio.transport.gateway.json_mapping import GatewayRoute, MappingError
+from etcd_aio.transport.response import broken, http_status_code, pushback_seconds
 
 NO_GATEWAY: Final = (
     "this address does not answer as etcd's JSON gateway does: "
     "it may be etcd's peer port, an etcd with --enable-grpc-gateway=false, or another service"
 )
+
+REFUSED_HOST: Final = "HTTP status 421: the server refuses requests to this host name (etcd --host-whitelist)"
 
 _NO_SUCH_PATH: Final = "Not Found"  # of the gateway itself
 _NO_HANDLER: Final = b"404 page not found"  # of Go's HTTP server without the gateway
@@ -35,7 +37,7 @@ _MOST_CODE: Final = max(StatusCode)
 _MOST_SEARCHED: Final = 256
 
 
-def reply_of(status: int, headers: Mapping[str, str], body: bytes, route: Route) -> bytes:
+def reply_of(status: int, headers: Mapping[str, str], body: bytes, route: GatewayRoute) -> bytes:
     """The encoded reply of a whole answer to a unary call.
 
     Args:
@@ -119,14 +121,14 @@ def refusal(status: int, headers: Mapping[str, str], body: bytes) -> AttemptFail
         found = found["error"]  # of a stream that ends before its first message
     failure = _status(found) if isinstance(found, dict) else None
     if failure is not None:
-        failure.pushback = _pushback(headers)
+        text = headers.get("grpc-trailer-grpc-retry-pushback-ms", headers.get("grpc-metadata-grpc-retry-pushback-ms"))
+        failure.pushback = pushback_seconds(text)
         return failure
     if status == 400 and b"CommonName" in body[:_MOST_SEARCHED]:
         text = "the gateway takes no certificate with a common name: use auth= without one, or engine='native'"
         return AttemptFailure(StatusCode.PERMISSION_DENIED, text, Delivery.ANSWERED)
     if status == 421:
-        text = "HTTP status 421: the server refuses requests to this host name (etcd --host-whitelist)"
-        return AttemptFailure(StatusCode.PERMISSION_DENIED, text, Delivery.UNKNOWN)
+        return AttemptFailure(StatusCode.PERMISSION_DENIED, REFUSED_HOST, Delivery.UNKNOWN)
     if status == 413:
         text = "HTTP status 413: a proxy on the way refuses a request of this size"
         return AttemptFailure(StatusCode.RESOURCE_EXHAUSTED, text, Delivery.UNKNOWN)
@@ -134,7 +136,7 @@ def refusal(status: int, headers: Mapping[str, str], body: bytes) -> AttemptFail
 
 
 def is_without_gateway(status: int, body: bytes) -> bool:
-    """Whether it is the answer of an etcd that serves no gateway there, such as at its peer port."""
+    """Whether an answer is that of an etcd that serves no gateway there, such as at its peer port."""
     return status == 404 and body.strip() == _NO_HANDLER
 
 
@@ -154,11 +156,6 @@ def unserved(path: str) -> AttemptFailure:
     """The failure of an RPC that the gateway does not serve."""
     text = f"etcd's JSON gateway does not serve {path.rpartition('.')[2]}: engine='native' does"
     return AttemptFailure(StatusCode.UNIMPLEMENTED, text, Delivery.ANSWERED)
-
-
-def broken(text: str) -> AttemptFailure:
-    """The failure of a call whose answer is not what it should be."""
-    return AttemptFailure(StatusCode.INTERNAL, text, Delivery.UNKNOWN)
 
 
 def malformed(text: str) -> AttemptFailure:
@@ -183,10 +180,3 @@ def _status(found: Mapping[str, object]) -> AttemptFailure | None:
     elif _OWN_CLOSED.search(message):
         message = f"{message}: the member closed the gateway's own connection; if it always does, {_OWN_CERTIFICATE}"
     return AttemptFailure(StatusCode.from_number(code), message, Delivery.ANSWERED)
-
-
-def _pushback(headers: Mapping[str, str]) -> float | None:
-    text = headers.get("grpc-trailer-grpc-retry-pushback-ms", headers.get("grpc-metadata-grpc-retry-pushback-ms"))
-    if text is None:
-        return None
-    return int(text) / 1000 if text.isascii() and text.isdigit() and len(text) <= 9 else -1.0

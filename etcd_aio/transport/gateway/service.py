@@ -8,9 +8,9 @@ from typing import Final
 from etcd_aio import methods, pb
 from etcd_aio.codec import encode
 from etcd_aio.errors import ConnectError
-from etcd_aio.transport.gateway.call import Answer
+from etcd_aio.transport.gateway.call import HttpAnswer
 from etcd_aio.transport.gateway.json_mapping import Routes, etcd_route
-from etcd_aio.transport.gateway.replies import NO_GATEWAY, is_without_gateway, unknown_answer
+from etcd_aio.transport.gateway.replies import NO_GATEWAY, REFUSED_HOST, is_without_gateway, unknown_answer
 
 _SHOWN: Final = 32
 
@@ -32,15 +32,14 @@ class Service:
 
     routes: Routes
     document: str
-    recognise: Callable[[Answer], str]
+    recognise: Callable[[HttpAnswer], str]
     gate: str = ""
     probe: tuple[str, bytes] | None = None
 
 
-def _recognise(answer: Answer) -> str:
+def _recognise(answer: HttpAnswer) -> str:
     if answer.status == 421:
-        text = "HTTP status 421: the server refuses requests to this host name (etcd --host-whitelist)"
-        raise ConnectError(text)
+        raise ConnectError(REFUSED_HOST)
     if answer.status != 200:
         raise ConnectError(f"the peer does not serve /version: {unknown_answer(answer.status, answer.headers)}")
     try:
@@ -57,7 +56,7 @@ def _recognise(answer: Answer) -> str:
     return ""
 
 
-def check_gate(answer: Answer) -> None:
+def check_gate(answer: HttpAnswer) -> None:
     """Check that the answer for `Service.gate` is not that of an etcd without a gateway.
 
     Raises:

@@ -1,4 +1,4 @@
-"""What the streams of the gateway have in common: a queue of received texts, its end, and who waits for it."""
+"""The common part of the streams of the gateway: a queue of received texts, its end, and the task that waits for it."""
 
 import asyncio
 from collections import deque
@@ -10,7 +10,7 @@ from etcd_aio.errors import AttemptFailure, Delivery, StatusCode
 from etcd_aio.transport.framing import check_prefix
 from etcd_aio.transport.gateway.call import JSON_FACTOR, JSON_SLACK
 from etcd_aio.transport.gateway.channel import Channel
-from etcd_aio.transport.gateway.json_mapping import Route
+from etcd_aio.transport.gateway.json_mapping import GatewayRoute
 from etcd_aio.transport.gateway.replies import streamed
 from etcd_aio.transport.interface import BEGINNING
 from etcd_aio.transport.response import lost
@@ -32,7 +32,7 @@ class JsonStream:
         channel: its socket; None before it has one, and once it is over.
     """
 
-    def __init__(self, route: Route, limit: int, on_closed: Callable[["JsonStream"], None]) -> None:
+    def __init__(self, route: GatewayRoute, limit: int, on_closed: Callable[["JsonStream"], None]) -> None:
         self._loop = asyncio.get_running_loop()
         self._route = route
         self._limit = limit
@@ -113,12 +113,12 @@ class JsonStream:
 
     @property
     def _is_over(self) -> bool:
-        """Nothing more comes; what has come can still be received."""
+        """Whether the stream has ended; buffered messages can still be read."""
         return self._failure is not None or self._has_ended
 
     @property
     def is_paused(self) -> bool:
-        """It does not read, since what has come is not received."""
+        """Whether reading pauses, since too many messages are buffered."""
         return self._unread >= _MOST_UNREAD
 
     def write(self, text: bytes) -> None:
@@ -144,13 +144,13 @@ class JsonStream:
         wake(self._waiter)
 
     def end(self) -> None:
-        """The server has ended it well."""
+        """Note that the server has ended the stream without an error."""
         if not self._is_over:
             self._has_ended = True
             self._let_go()
 
     def fail(self, failure: AttemptFailure) -> None:
-        """It is over. Safe to repeat."""
+        """End the stream with a failure. Safe to repeat."""
         if not self._is_over:
             self._failure = failure
             self._let_go()
@@ -172,7 +172,7 @@ class JsonStream:
         """Stop timers."""
 
     def _refusal(self) -> AttemptFailure:
-        """Why nothing more can be sent."""
+        """The reason why nothing more can be sent."""
         if self._failure is None:
             return AttemptFailure(StatusCode.CANCELLED, "the stream takes no more", Delivery.UNKNOWN)
         # A status that has come and waits behind other messages is the better reason.

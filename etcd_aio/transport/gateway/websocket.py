@@ -20,13 +20,13 @@ from etcd_aio.errors import AttemptFailure, ConnectionLostError, Delivery, Statu
 from etcd_aio.http2 import FloodBudget
 from etcd_aio.transport.gateway.channel import Channel
 from etcd_aio.transport.gateway.http1 import MOST_HEAD
-from etcd_aio.transport.gateway.json_mapping import Route
-from etcd_aio.transport.gateway.replies import broken, refusal, server_of, too_large
+from etcd_aio.transport.gateway.json_mapping import GatewayRoute
+from etcd_aio.transport.gateway.replies import refusal, server_of, too_large
 from etcd_aio.transport.gateway.stream import JsonStream
 from etcd_aio.transport.interface import Target, TransportOptions
 from etcd_aio.transport.liveness import Liveness
 from etcd_aio.transport.liveness_timer import LivenessTimer
-from etcd_aio.transport.response import lost
+from etcd_aio.transport.response import broken, lost
 
 if TYPE_CHECKING:
     import asyncio
@@ -69,7 +69,7 @@ class WebSocketStream(JsonStream):
 
     def __init__(
         self,
-        route: Route,
+        route: GatewayRoute,
         target: Target,
         options: TransportOptions,
         token: str,

@@ -2,8 +2,8 @@
 
 grpclib's `Channel` is not used: it would only dial, and the balancer decides about dialling (`dial.py`).
 
-Every await on grpclib happens in a task of the engine, never in the caller's (`_Call.run`). The caller waits for a
-future that its deadline, the connection's end or its own cancellation resolve at once; the task is then cancelled.
+Every await on grpclib happens in a task of the engine, never in the caller's (`_GrpclibCall.run`). The caller waits for
+a future that its deadline, the connection's end or its own cancellation resolve at once; the task is then cancelled.
 """
 
 import asyncio
@@ -32,9 +32,11 @@ from etcd_aio.transport.names import Names
 from etcd_aio.transport.ping_pace import PingPace
 from etcd_aio.transport.request_headers import SECRETS, BaseHeaders
 from etcd_aio.transport.response import (
+    broken,
     closed,
     expired,
     fields,
+    given_up,
     is_trailers_only,
     judge_headers,
     judge_trailers,
@@ -92,7 +94,7 @@ class GrpclibConnection:
     ) -> None:
         self.protocol = GrpclibProtocol(options, self._on_goaway, self._on_lost, slower=pace.factor(target))
         self.max_receive_bytes = options.max_receive_bytes
-        self.calls: set[_Call] = set()
+        self.calls: set[_GrpclibCall] = set()
         self.tasks: set[asyncio.Task[Any]] = set()
         self._owner = owner
         self._target = target
@@ -114,7 +116,7 @@ class GrpclibConnection:
     ) -> bytes:
         # grpclib gives replies whole, so nothing is ever collected.
         last = deadline if whole_by is None else whole_by
-        call = _Call(self, path, metadata, last, is_unary=True, may_move=may_move)
+        call = _GrpclibCall(self, path, metadata, last, is_unary=True, may_move=may_move)
         if is_heavy:
             self.protocol.liveness.heavy_began()
         try:
@@ -127,7 +129,7 @@ class GrpclibConnection:
     async def open_stream(
         self, path: str, metadata: Metadata, deadline: float, collect: Collect | None = None
     ) -> "GrpclibMessageStream":
-        call = _Call(self, path, metadata, NEVER, is_unary=False)  # the stream itself has no deadline
+        call = _GrpclibCall(self, path, metadata, NEVER, is_unary=False)  # the stream itself has no deadline
         try:
             await call.run(call.open, deadline)
         except BaseException:  # also a cancellation: the connection has no other owner yet
@@ -150,7 +152,7 @@ class GrpclibConnection:
     async def aclose(self) -> None:
         await unwound(self.close())
 
-    # For _Call.
+    # For _GrpclibCall.
 
     def request_headers(self, path: str, timeout: float, metadata: Metadata) -> list[tuple[str, str]]:
         """All headers of a request."""
@@ -193,7 +195,7 @@ class GrpclibConnection:
         self._owner.on_lost(error)
 
 
-class _Call:
+class _GrpclibCall:
     """One HTTP/2 stream of a connection, for a unary call or a stream of messages.
 
     It counts as open from its creation until `close`. `fail` and `close` may be called at any time. The constructor
@@ -252,9 +254,9 @@ class _Call:
         self._sent_whole = await self._stream.send_message(frame_message(payload), end_stream=True)
         reply = await self.receive()
         if reply is None:
-            raise AttemptFailure(StatusCode.INTERNAL, "the server answered OK without a message", Delivery.UNKNOWN)
+            raise broken("the server answered OK without a message")
         if await self.receive() is not None:
-            raise AttemptFailure(StatusCode.INTERNAL, "the server answered a unary call twice", Delivery.UNKNOWN)
+            raise broken("the server answered a unary call twice")
         return reply
 
     async def send(self, payload: bytes) -> None:
@@ -301,7 +303,7 @@ class _Call:
         ending = self._ending()
         if ending is not None and ending.delivery is Delivery.ANSWERED:
             return ending  # the server says itself why it broke off
-        return AttemptFailure(StatusCode.INTERNAL, "the server cut its message short", Delivery.UNKNOWN)
+        return broken("the server cut its message short")
 
     def _ending(self) -> AttemptFailure | None:
         """The failure in the server's trailers; None for OK."""
@@ -374,7 +376,7 @@ class _Call:
 
     def give_up(self, reason: str) -> None:
         if self._may_move and not self._stream.has_begun:
-            self.fail(AttemptFailure(StatusCode.UNAVAILABLE, reason, self._delivery(), reason=LocalReason.GIVEN_UP))
+            self.fail(given_up(reason, self._delivery()))
 
     def fail_unprocessed(self, reason: str, last_stream_id: int) -> None:
         """The peer processes no stream above `last_stream_id`, and so none that is not open yet."""
@@ -437,7 +439,7 @@ class _Call:
 class GrpclibMessageStream:
     """A stream of messages. See `interface.Stream`."""
 
-    def __init__(self, call: _Call) -> None:
+    def __init__(self, call: _GrpclibCall) -> None:
         self._call = call
         self._receiving: asyncio.Future[bytes | None] | None = None
         self._has_ended = False

@@ -26,7 +26,7 @@ from h2.config import H2Configuration
 from h2.connection import ConnectionInputs, ConnectionState, H2ConnectionStateMachine
 from h2.events import ConnectionTerminated, DataReceived, Event, RemoteSettingsChanged, StreamReset
 
-from etcd_aio.errors import AttemptFailure, ConnectionLostError, Delivery, StatusCode, printable
+from etcd_aio.errors import AttemptFailure, ConnectionLostError, printable
 from etcd_aio.http2 import error_name
 from etcd_aio.transport.grpclib.limits import FrameLimits
 from etcd_aio.transport.handshake import Handshake, HandshakingProtocol
@@ -261,11 +261,8 @@ class GrpclibProtocol(H2Protocol, HandshakingProtocol):
         stream = self.processor.streams.get(event.stream_id)
         if not isinstance(stream, GrpclibStream) or stream.is_answered:
             return
-        if event.remote_reset:
-            stream.on_failed(judge_reset(int(event.error_code or 0), has_begun=stream.has_begun))
-        else:
-            text = f"the server broke HTTP/2 on the stream: {error_name(int(event.error_code or 0))}"
-            stream.on_failed(AttemptFailure(StatusCode.INTERNAL, text, Delivery.UNKNOWN))
+        code, is_begun = int(event.error_code or 0), stream.has_begun
+        stream.on_failed(judge_reset(code, has_begun=is_begun, by_peer=bool(event.remote_reset)))
 
     def _on_goaway(self, event: ConnectionTerminated) -> None:
         self.is_going_away = True

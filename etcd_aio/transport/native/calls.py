@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, ClassVar, Final, Self
 
 from etcd_aio.base.aio import wake
 from etcd_aio.errors import AttemptFailure, Delivery, StatusCode
-from etcd_aio.http2 import HeaderBlock, Http2Stream, RequestHeaders, error_name
+from etcd_aio.http2 import HeaderBlock, Http2Stream, RequestHeaders
 from etcd_aio.transport.framing import PREFIX, Deframer, MessageSink
 from etcd_aio.transport.interface import BEGINNING, Collect, Collector
-from etcd_aio.transport.response import fields, judge_headers, judge_reset, judge_trailers, unprocessed
+from etcd_aio.transport.response import broken, fields, judge_headers, judge_reset, judge_trailers, unprocessed
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -195,19 +195,16 @@ class GrpcCall(Http2Stream):
         elif ended:
             self.complete()
         elif self.has_headers:
-            self.fail(_broken("the server sent response headers twice"))
+            self.fail(broken("the server sent response headers twice"))
         else:
             self.has_headers = True
 
     def on_ended(self) -> None:
         text = "the response ended without a gRPC status"
-        self.fail(_cut_short() if self.is_partial else _broken(text, StatusCode.UNKNOWN))
+        self.fail(_cut_short() if self.is_partial else broken(text, StatusCode.UNKNOWN))
 
     def on_reset(self, code: int, *, by_peer: bool) -> None:
-        if by_peer:
-            self.fail(judge_reset(code, has_begun=self.has_begun))
-        else:
-            self.fail(_broken(f"the server broke HTTP/2 on the stream: {error_name(code)}"))
+        self.fail(judge_reset(code, has_begun=self.has_begun, by_peer=by_peer))
 
     def on_unprocessed(self, reason: str) -> None:
         delivery = unprocessed(has_begun=self.has_begun) if self.stream_id else Delivery.UNSENT
@@ -287,13 +284,13 @@ class UnaryCall(GrpcCall):
             message = messages[0]
             self._message = message if isinstance(message, bytes) else b""
         elif failure is None and (self._message is not None or messages):
-            failure = _broken("the server answered a unary call twice")
+            failure = broken("the server answered a unary call twice")
         if failure is not None:
             self.fail(failure)
 
     def complete(self) -> None:
         if self._message is None:
-            self.fail(_cut_short() if self.is_partial else _broken("the server answered OK without a message"))
+            self.fail(_cut_short() if self.is_partial else broken("the server answered OK without a message"))
         elif not self.future.done():
             self.future.set_result(self._message)
 
@@ -447,12 +444,8 @@ class StreamCall(GrpcCall):
 
 
 def _cut_short() -> AttemptFailure:
-    return _broken("the server cut its message short")
+    return broken("the server cut its message short")
 
 
 def _without_headers() -> AttemptFailure:
-    return _broken("the server sent data before response headers")
-
-
-def _broken(text: str, code: StatusCode = StatusCode.INTERNAL) -> AttemptFailure:
-    return AttemptFailure(code, text, Delivery.UNKNOWN)
+    return broken("the server sent data before response headers")

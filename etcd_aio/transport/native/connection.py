@@ -14,7 +14,7 @@ import asyncio
 from typing import Final, TypeAlias, cast
 
 from etcd_aio.base.closing import Unwinding
-from etcd_aio.errors import AttemptFailure, ConnectionLostError, Delivery, LocalReason, StatusCode
+from etcd_aio.errors import AttemptFailure, ConnectionLostError, Delivery, StatusCode
 from etcd_aio.http2 import Http2Connection, LocalProtocolError, RemoteProtocolError
 from etcd_aio.transport.deadlines import Deadlines, DeadlineTimer
 from etcd_aio.transport.document import http_get
@@ -28,7 +28,7 @@ from etcd_aio.transport.native.accelerated import ACCELERATOR
 from etcd_aio.transport.native.calls import StreamCall, UnaryCall
 from etcd_aio.transport.ping_pace import PingPace
 from etcd_aio.transport.request_headers import SECRETS, CallHeaders
-from etcd_aio.transport.response import closed, expired, lost
+from etcd_aio.transport.response import closed, expired, given_up, lost
 from etcd_aio.transport.uploads import LARGE
 
 AnyCall: TypeAlias = UnaryCall | StreamCall
@@ -244,8 +244,7 @@ class NativeConnection(HandshakingProtocol, asyncio.BufferedProtocol):
     def give_up(self, reason: str) -> None:
         for call in self._outgoing.all_streams():
             if call.may_move and not call.has_headers:
-                delivery = self._end(call)
-                call.fail(AttemptFailure(StatusCode.UNAVAILABLE, reason, delivery, reason=LocalReason.GIVEN_UP))
+                call.fail(given_up(reason, self._end(call)))
 
     def close(self) -> Unwinding:
         self.abort(None)

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from etcd_aio.cli.connection import Connection
+from etcd_aio.cli.connection import ClientSettings
 from etcd_aio.cli.contexts import Context, ContextFile, Contexts, dump, parse
 from etcd_aio.cli.outcome import Failure
 from etcd_aio.fake import FakeEtcd
@@ -16,8 +16,8 @@ PROD = Context(
 )
 
 
-def connection(flags: dict[str, str], environ: dict[str, str], context: Context = PROD) -> Connection:
-    return Connection(flags, environ, None, context)
+def connection(flags: dict[str, str], environ: dict[str, str], context: Context = PROD) -> ClientSettings:
+    return ClientSettings(flags, environ, None, context)
 
 
 def test_flags_win_over_variables_and_these_over_the_context() -> None:

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from etcd_aio.cli.dump_format import DumpedKey, DumpHead, DumpWriter, MalformedDumpError, check, read_keys
-from etcd_aio.cli.dump_tree import folded
+from etcd_aio.cli.dump_tree import DumpTree
 from tests.support.tiers import nightly_examples
 
 KEYS = st.dictionaries(st.binary(min_size=1, max_size=5), st.binary(max_size=5), max_size=8)
@@ -73,4 +73,6 @@ def test_a_tree_has_every_key_at_its_place(content: dict[str, str]) -> None:
             found |= unfolded(below, path + name)
         return found
 
-    assert unfolded(json.loads("".join(folded(pairs)))) == content
+    tree = DumpTree()
+    pieces = [tree.add(*pair) for pair in pairs]
+    assert unfolded(json.loads("".join([*pieces, tree.end()]))) == content

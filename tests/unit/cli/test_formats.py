@@ -1,6 +1,6 @@
 """cli/formats.py, cli/results.py, cli/rows.py, cli/format_fields.py, cli/format_json.py, cli/format_pretty.py,
-cli/format_protobuf.py, cli/format_simple.py, cli/format_table.py: large numbers are exact in each, bytes come through,
-and output that etcdctl does not print is refused.
+cli/format_protobuf.py, cli/format_simple.py, cli/format_table.py, cli/messages.py: large numbers are exact in each,
+bytes come through, and output that etcdctl does not print is refused.
 """
 
 import json
@@ -10,7 +10,7 @@ import pytest
 from etcd_aio import Header, KeyValue, PutResult, RangeResult, pb
 from etcd_aio.admin import Member, MemberListResult, Role, RoleListResult, StatusResult, User, UserListResult
 from etcd_aio.cli.formats import FORMATS
-from etcd_aio.cli.results import Done, Health, HealthReport, Shown, StatusReport, Style
+from etcd_aio.cli.results import Done, EndpointHealth, HealthReport, Shown, StatusReport, Style
 from etcd_aio.lease import LeaseGrantResult
 
 LARGEST, LARGEST_ID = 2**63 - 1, 2**64 - 1
@@ -140,7 +140,7 @@ EVIL = "a\x1b[31m\r\n\x9b\u2028b"
         StatusReport(
             (("http://a:1", StatusResult(header=HEADER, version=EVIL, storage_version=EVIL, errors=(EVIL,))),)
         ),
-        HealthReport((Health(EVIL, is_healthy=False, took="1ms", error=EVIL),)),
+        HealthReport((EndpointHealth(EVIL, is_healthy=False, took="1ms", error=EVIL),)),
         UserListResult(HEADER, (EVIL,)),
         RoleListResult(HEADER, (EVIL,)),
         User(HEADER, EVIL, (EVIL,)),

@@ -12,7 +12,7 @@ from rich.console import Console
 from etcd_aio import Header
 from etcd_aio.admin import AlarmResult, Member, MemberListResult, StatusResult
 from etcd_aio.cli.top_metrics import Metrics, p99, read_metrics
-from etcd_aio.cli.top_model import Answer, Counters, Snapshot, Top
+from etcd_aio.cli.top_model import Counters, MemberAnswer, Top, TopSnapshot
 from etcd_aio.cli.top_screen import screen
 from etcd_aio.fake import FakeEtcd
 from etcd_aio.fake.engine import FakeEngine
@@ -23,7 +23,7 @@ from tests.support.until import until
 MEMBERS = MemberListResult(Header(), (Member(1, "m1"), Member(2, "m2"), Member(3, "m3")))
 
 
-def status(member: int, *, applied: int = 90, term: int = 7, leader: int = 1) -> Answer:
+def status(member: int, *, applied: int = 90, term: int = 7, leader: int = 1) -> MemberAnswer:
     found = StatusResult(
         Header(0xC, member, 81, term),
         version="3.6.16",
@@ -36,10 +36,10 @@ def status(member: int, *, applied: int = 90, term: int = 7, leader: int = 1) ->
         is_learner=member == 3,
         db_size_quota=10_000,
     )
-    return Answer(found, 0.0123)
+    return MemberAnswer(found, 0.0123)
 
 
-def looked(now: float, answers: dict[str, Answer], top: Top | None = None, **watched: Counters) -> Snapshot:
+def looked(now: float, answers: dict[str, MemberAnswer], top: Top | None = None, **watched: Counters) -> TopSnapshot:
     return (top or Top("abc", 0.0)).look(now, answers, MEMBERS, AlarmResult(Header()), watched)
 
 
@@ -57,11 +57,13 @@ def test_roles_lags_and_percents() -> None:
 def test_a_silent_member_keeps_its_row_and_a_former_leader_does_not_count() -> None:
     top = Top("abc", 0.0)
     looked(1.0, {"a": status(1), "b": status(2), "c": status(3)}, top)
-    found = looked(5.0, {"a": Answer(None, error="no answer"), "b": status(2, term=8, leader=2), "c": status(3)}, top)
+    found = looked(
+        5.0, {"a": MemberAnswer(None, error="no answer"), "b": status(2, term=8, leader=2), "c": status(3)}, top
+    )
     silent = found.members[0]
     assert (silent.name, silent.role, silent.silent, silent.error) == ("m1", "", 4.0, "no answer")
     assert (found.leader, found.answering, found.term) == ("m2", 2, 8)
-    again = top.look(6.0, dict.fromkeys("abc", Answer(None)), None, None, {})
+    again = top.look(6.0, dict.fromkeys("abc", MemberAnswer(None)), None, None, {})
     assert [row.silent for row in again.members] == [5.0, 1.0, 1.0]
     assert (again.has_quorum, again.leader, again.cluster_id) == (False, "", "c")
 
@@ -127,14 +129,14 @@ def test_rows_have_the_metrics_of_members_that_send_them() -> None:
 def test_the_screen_has_the_metrics_only_if_a_member_sends_them() -> None:
     sends = replace(status(1), metrics=read_metrics(METRICS))
     assert "fsync" not in printed(looked(1.0, {"a": status(1), "b": status(2)}), 80)
-    shown = printed(looked(1.0, {"a": sends, "b": status(2), "c": Answer(None)}), 80)
+    shown = printed(looked(1.0, {"a": sends, "b": status(2), "c": MemberAnswer(None)}), 80)
     lines = [line.split() for line in shown.splitlines()]
     assert ["m1", "1200000", "-", "5", "3.0", "3"] in lines
     assert ["m2", "-", "-", "-", "-", "-"] in lines
     assert sum("fsync" in line for line in lines) == 1
 
 
-def printed(found: Snapshot, width: int) -> str:
+def printed(found: TopSnapshot, width: int) -> str:
     console = Console(width=width, color_system=None, force_terminal=True)
     with console.capture() as capture:
         console.print(screen(found))
@@ -145,9 +147,9 @@ def test_the_screen_has_every_row_in_a_narrow_terminal_too() -> None:
     top = Top("abc", 0.0)
     counters = Counters()
     counters.error = "[not] allowed"
-    answers = {"a": status(1), "b": status(2), "c": Answer(None, error="[red] error")}
+    answers = {"a": status(1), "b": status(2), "c": MemberAnswer(None, error="[red] error")}
     found = looked(3.0, answers, top, **{"[app]/": counters})
-    long = printed(looked(3.0, {**answers, "c": Answer(None, error="no answer " * 30)}), 118)
+    long = printed(looked(3.0, {**answers, "c": MemberAnswer(None, error="no answer " * 30)}), 118)
     assert all(text in long for text in ("follower", "3.6.16", "1.0 kB", "silent 3 s", "no answer"))
     assert len(long.splitlines()) == len(found.members) + 2
     narrow, wide = printed(found, 40), printed(found, 120)

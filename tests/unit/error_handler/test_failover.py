@@ -9,7 +9,7 @@ import pytest
 from etcd_aio.balancer import Balancer, SubConnection
 from etcd_aio.base.backoff import Backoff
 from etcd_aio.error_handler.failover import StreamFailures, next_avoided, seconds_before_next
-from etcd_aio.error_handler.retry_verdicts import Verdict
+from etcd_aio.error_handler.retry_verdicts import RetryVerdict
 from etcd_aio.errors import ConnectError, ConnectionLostError
 from tests.support.calls import Calls
 from tests.support.fake_engine import Refuse
@@ -17,7 +17,7 @@ from tests.support.virtual_time import turns
 
 pytestmark = pytest.mark.anyio
 
-AT_ONCE, BACKOFF = Verdict.AT_ONCE, Verdict.BACKOFF
+AT_ONCE, BACKOFF = RetryVerdict.AT_ONCE, RetryVerdict.BACKOFF
 WAITS = Backoff(initial=1.0, multiplier=2.0, maximum=16.0, jitter=0.0)
 
 
@@ -39,7 +39,7 @@ def fake_members(endpoints: int, ready: int, *, has_other: bool = False) -> Bala
 
 def wait(failures: int, endpoints: int, *, is_throttled: bool = False, pushback: float | None = None) -> float:
     return seconds_before_next(
-        Verdict.BACKOFF,
+        RetryVerdict.BACKOFF,
         failures,
         fake_members(endpoints, endpoints),
         WAITS,

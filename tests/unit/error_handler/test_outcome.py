@@ -4,7 +4,7 @@ import pytest
 
 from etcd_aio import methods
 from etcd_aio.error_handler.outcome import StreamEnd, local_error_of, meaning_of, server_error_of, unexpected_error
-from etcd_aio.error_handler.retry_verdicts import Verdict, judge_stream
+from etcd_aio.error_handler.retry_verdicts import RetryVerdict, judge_stream
 from etcd_aio.errors import (
     AttemptFailure,
     CompactedError,
@@ -26,7 +26,7 @@ from etcd_aio.errors import (
 from etcd_aio.methods import AnyMethod
 from tests.support.calls import answered, learner, no_leader, unknown, unprocessed, unsent
 
-AT_ONCE, BACKOFF, END = Verdict.AT_ONCE, Verdict.BACKOFF, Verdict.FAIL
+AT_ONCE, BACKOFF, END = RetryVerdict.AT_ONCE, RetryVerdict.BACKOFF, RetryVerdict.FAIL
 
 
 @pytest.mark.parametrize("method", [row for row in methods.ALL if row.since], ids=lambda row: row.name)
@@ -116,7 +116,7 @@ def too_late() -> AttemptFailure:
     ],
 )
 def test_the_error_and_verdict_of_a_stream_that_failed(
-    failure: AttemptFailure, error: type[EtcdError], verdict: Verdict
+    failure: AttemptFailure, error: type[EtcdError], verdict: RetryVerdict
 ) -> None:
     ending = StreamEnd.from_failure(failure, methods.WATCH, "m1", 1.5, is_alone=False)
     assert isinstance(ending.error, error)

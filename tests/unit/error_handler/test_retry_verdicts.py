@@ -9,9 +9,9 @@ from etcd_aio.error_handler.retry_verdicts import (
     STREAM_VERDICTS,
     CallFacts,
     CallSituation,
+    RetryVerdict,
     StreamFacts,
     StreamSituation,
-    Verdict,
     classify_call,
     judge_call,
     judge_stream,
@@ -20,7 +20,12 @@ from etcd_aio.error_handler.retry_verdicts import (
 from etcd_aio.errors import Delivery, RetryHint
 
 UNSENT, UNPROCESSED, UNKNOWN, ANSWERED = Delivery.UNSENT, Delivery.UNPROCESSED, Delivery.UNKNOWN, Delivery.ANSWERED
-FAIL, AT_ONCE, BACKOFF, REFRESH_TOKEN = Verdict.FAIL, Verdict.AT_ONCE, Verdict.BACKOFF, Verdict.REFRESH_TOKEN
+FAIL, AT_ONCE, BACKOFF, REFRESH_TOKEN = (
+    RetryVerdict.FAIL,
+    RetryVerdict.AT_ONCE,
+    RetryVerdict.BACKOFF,
+    RetryVerdict.REFRESH_TOKEN,
+)
 
 
 def facts(
@@ -146,9 +151,9 @@ def test_every_situation_of_a_stream_has_a_verdict() -> None:
         (StreamFacts(ANSWERED, RetryHint.RETRY_ELSEWHERE), BACKOFF),
         (StreamFacts(ANSWERED, RetryHint.RETRY_IF_REPEATABLE), BACKOFF),
         (StreamFacts(ANSWERED, RetryHint.REFRESH_TOKEN), FAIL),
-        (StreamFacts(ANSWERED, RetryHint.REFRESH_TOKEN, has_token=True), Verdict.REFRESH_TOKEN),
+        (StreamFacts(ANSWERED, RetryHint.REFRESH_TOKEN, has_token=True), RetryVerdict.REFRESH_TOKEN),
         (StreamFacts(Delivery.UNKNOWN, RetryHint.REFRESH_TOKEN, has_token=True), AT_ONCE),
     ],
 )
-def test_the_verdict_on_a_stream_that_ended(facts: StreamFacts, verdict: Verdict) -> None:
+def test_the_verdict_on_a_stream_that_ended(facts: StreamFacts, verdict: RetryVerdict) -> None:
     assert judge_stream(facts) is verdict

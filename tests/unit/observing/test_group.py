@@ -3,7 +3,6 @@ change once, and no observer can harm a call or a stream.
 """
 
 import asyncio
-import dataclasses
 import logging
 from collections.abc import Coroutine
 from typing import Any
@@ -13,6 +12,7 @@ import pytest
 from etcd_aio import codec, pb
 from etcd_aio.base.call_options import RetryMode
 from etcd_aio.error_handler import StreamedReply
+from etcd_aio.error_handler.call_with_retries import CallAttempts
 from etcd_aio.error_handler.credentials import Password
 from etcd_aio.errors import (
     AuthenticationFailedError,
@@ -31,7 +31,6 @@ from etcd_aio.observing import (
     CallObserver,
     CallOutcome,
     CallStarted,
-    ObservedCall,
     Observer,
     ObserverGroup,
     StreamChange,
@@ -575,12 +574,23 @@ def test_classes_of_call_observers_do_not_pile_up() -> None:
     assert len(group._overrides) < 100
 
 
-async def test_the_context_of_an_observed_call_is_that_of_all_calls_otherwise() -> None:
-    calls = Calls()
-    context = calls.invoker._context
-    observed = ObservedCall([], lambda: 0.0, is_mutation=False)
-    copied = context.observed_by(observed)
-    assert copied.observed is observed
-    for field in dataclasses.fields(context):
-        assert field.name == "observed" or getattr(copied, field.name) is getattr(context, field.name)
+@pytest.mark.parametrize("endpoint", [None, "m2:2379"])
+async def test_the_context_of_an_observed_call_is_that_of_all_calls_otherwise(
+    monkeypatch: pytest.MonkeyPatch, endpoint: str | None
+) -> None:
+    made: list[CallAttempts[Any, Any]] = []
+    run = CallAttempts.run
+
+    async def noted(self: CallAttempts[Any, Any], now: float) -> Any:
+        made.append(self)
+        return await run(self, now)
+
+    monkeypatch.setattr(CallAttempts, "run", noted)
+    seen = Remembers()
+    calls = await Calls(observers=[seen]).ready()
+    await calls.read(endpoint=endpoint)
+    (call,) = made
+    assert call._context is calls.invoker._context, "no copy, in which a new field could be forgotten"
+    assert call._observed is not None
+    assert (call._balancer is calls.balancer) is (endpoint is None)
     await closed(calls)
