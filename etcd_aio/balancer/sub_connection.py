@@ -121,40 +121,58 @@ class SubConnection(TwoPartClose):
         payload: bytes,
         metadata: Metadata,
         deadline: float,
-        collect: Collect | None = None,
         *,
         needs_leader: bool = True,
         may_move: bool = False,
-        whole_by: float | None = None,
-        is_heavy: bool = False,
     ) -> bytes:
-        """Make one attempt, as `Connection.unary` does with the same arguments.
+        """Make one attempt, as `Connection.unary` does with the same arguments; `needs_leader` is that of `begin`."""
+        started = self._loop.time()
+        connection, record, service = self.begin(started, needs_leader)
+        try:
+            reply = await connection.unary(path, payload, metadata, deadline, may_move=may_move)
+        except BaseException as error:  # also a cancellation: the attempt is not under way any more
+            self.end_failed(record, service, started, error)
+            raise
+        self.end_answered(service, started)
+        return reply
 
-        It counts for `quorum_health` if it `needs_leader`, so that the member cannot serve it alone; else for
-        `local_health`.
+    # An attempt in three parts: calls make theirs without a coroutine in between.
+
+    def begin(self, now: float, needs_leader: bool) -> tuple[Connection, ConnectionRecord, ServiceHealth]:
+        """An attempt begins. Returns the connection to make it on, its record, and the service that it counts for.
+
+        Args:
+            now: the instant.
+            needs_leader: the member cannot serve the request alone, so it counts for `quorum_health`, and not for
+                `local_health`.
+
+        Raises:
+            AttemptFailure: there is no connection by now.
         """
-        connection = self._connection
+        connection, record = self._connection, self._record
         if connection is None:
             raise AttemptFailure(StatusCode.UNAVAILABLE, "the sub-connection is not ready", Delivery.UNSENT)
-        record = self._record
         service = record.quorum_health if needs_leader else record.local_health
-        started = self._loop.time()
         if not service.in_flight and not self._monitor.is_armed:
             self._monitor.arm()
-        service.begin(started)
-        try:
-            reply = await connection.unary(path, payload, metadata, deadline, collect, may_move, whole_by, is_heavy)
-        except BaseException as error:  # also a cancellation: the attempt is not under way any more
-            self._attempts += 1
-            self._note_failure(record, service, started, error)
-            raise
+        service.begin(now)
+        return connection, record, service
+
+    def end_answered(self, service: ServiceHealth, started: float) -> None:
+        """An attempt that began at `started` was answered."""
         self._attempts += 1
         now = self._loop.time()
         if service.answered(started, now):
             self._note_restored(service)
         sample = now - started
         self.latency += (sample - self.latency) * _LATENCY_WEIGHT if self.latency else sample
-        return reply
+
+    def end_failed(
+        self, record: ConnectionRecord, service: ServiceHealth, started: float, error: BaseException
+    ) -> None:
+        """An attempt that began at `started` failed, or was cancelled."""
+        self._attempts += 1
+        self._note_failure(record, service, started, error)
 
     async def open_stream(
         self,

@@ -108,8 +108,7 @@ class CallAttempts(Generic[Request, Reply]):
         observed: notifies the observers of the call; None if there are none.
         method: the RPC.
         payload: its encoded request.
-        metadata: its metadata. Whether it carries `hasleader` decides what "no leader" proves.
-        needs_leader: a member cannot serve it alone.
+        needs_leader: a member cannot serve it alone. Whether it carries `hasleader` decides what "no leader" proves.
         deadline: when the call is over, on the loop's clock.
         is_mutation: the call changes the store, so an unknown outcome matters.
         may_repeat: the request may run twice.
@@ -150,9 +149,7 @@ class CallAttempts(Generic[Request, Reply]):
         observed: ObservedCall | None,
         method: Method[Request, Reply],
         payload: bytes,
-        metadata: Metadata,
         deadline: float,
-        *,
         is_mutation: bool,
         may_repeat: bool,
         may_retry: bool,
@@ -164,7 +161,7 @@ class CallAttempts(Generic[Request, Reply]):
         self._needs_leader = needs_leader
         self._method = method
         self._payload = payload
-        self._metadata = metadata
+        self.carry_token()
         self._deadline = deadline
         self._is_mutation = is_mutation
         self._may_repeat = may_repeat
@@ -201,17 +198,23 @@ class CallAttempts(Generic[Request, Reply]):
             if observed is not None:
                 observed.attempt_started(sub_connection.endpoint_name)
             try:
-                raw = await sub_connection.unary(
-                    self._method.path,
-                    self._payload,
-                    self._metadata,
-                    self._attempt_deadline(started, sub_connection),
-                    self._collect,
-                    needs_leader=self._needs_leader,
-                    may_move=self._may_move and (not self._attempts or self._may_leave(sub_connection)),
-                    whole_by=self._deadline,
-                    is_heavy=context.is_heavy,
-                )
+                attempt_deadline = self._attempt_deadline(started, sub_connection)
+                connection, record, service = sub_connection.begin(started, self._needs_leader)
+                try:
+                    raw = await connection.unary(
+                        self._method.path,
+                        self._payload,
+                        self._metadata,
+                        attempt_deadline,
+                        self._collect,
+                        self._may_move and (not self._attempts or self._may_leave(sub_connection)),
+                        self._deadline,
+                        context.is_heavy,
+                    )
+                except BaseException as error:  # also a cancellation: the attempt is not under way any more
+                    sub_connection.end_failed(record, service, started, error)
+                    raise
+                sub_connection.end_answered(service, started)
             except AttemptFailure as failure:
                 self._collector = None
                 await self._after_failure(failure, sub_connection, self._loop.time() - started)
@@ -233,6 +236,13 @@ class CallAttempts(Generic[Request, Reply]):
                 return reply
             started = self._loop.time()
 
+    def carry_token(self) -> None:
+        """Have the next attempts carry the token of now, which may be another one than when the call was made."""
+        metadata = self._context.metadata
+        self._metadata = metadata.with_leader if self._needs_leader else metadata.plain
+        if self._observed is not None:
+            self._metadata = with_headers(self._metadata, self._observed.metadata)
+
     def elsewhere(self) -> "CallAttempts[Request, Reply]":
         """Return the same call once more; neither goes to the member that the other one is on, if there is a third."""
         other = CallAttempts(
@@ -241,7 +251,6 @@ class CallAttempts(Generic[Request, Reply]):
             self._observed,
             self._method,
             self._payload,
-            self._metadata,
             self._deadline,
             is_mutation=self._is_mutation,
             may_repeat=self._may_repeat,
@@ -396,10 +405,8 @@ class CallAttempts(Generic[Request, Reply]):
             raise self._finish(no_token) from None
         if has_renewed and self._refusals is not None:
             self._refusals.has_renewed = True
-        metadata = context.metadata.with_leader if self._asks_for_leader else context.metadata.plain
-        if self._observed is not None:
-            metadata = with_headers(metadata, self._observed.metadata)
-        self._metadata = _with_previous_attempts(metadata, len(self._attempts))
+        self.carry_token()
+        self._metadata = _with_previous_attempts(self._metadata, len(self._attempts))
 
     async def _wait_for_pick(self) -> SubConnection:
         try:

@@ -2,8 +2,8 @@
 
 import asyncio
 import random as random_module
-from collections.abc import Callable
-from typing import Final, get_args
+from collections.abc import Callable, Coroutine
+from typing import Any, Final, get_args
 
 from etcd_aio import codec
 from etcd_aio.balancer import Balancer, ClusterIdentity, Endpoint, SingleEndpointView, StoreDoubts
@@ -27,7 +27,7 @@ from etcd_aio.errors import EtcdError, InvalidRequestError, RequestTooLargeError
 from etcd_aio.methods import AnyMethod, Method, Reply, Request
 from etcd_aio.observing import CallStarted, ObservedCall, ObserverGroup
 from etcd_aio.pb import Message
-from etcd_aio.transport import RequestMetadata, with_headers
+from etcd_aio.transport import RequestMetadata
 from etcd_aio.types import StreamStatistics
 
 _RETRY_MODES: Final = get_args(RetryMode)
@@ -93,7 +93,7 @@ class Invoker(TwoPartClose):
         self._hedging = None if hedge_after is None else Hedging(hedge_after, lambda: balancer.ready_count > 1)
         self._streams = StreamContext(self._context, balancer, self.observers.stream_changed)
 
-    async def unary(
+    def unary(
         self,
         method: Method[Request, Reply],
         request: Request | bytes,
@@ -103,8 +103,8 @@ class Invoker(TwoPartClose):
         repeatable: bool | None = None,
         needs_leader: bool = True,
         endpoint: str | None = None,
-    ) -> Reply:
-        """Run a call.
+    ) -> Coroutine[Any, Any, Reply]:
+        """Check a call, and return the coroutine that runs it, to be awaited at once.
 
         Args:
             method: the RPC.
@@ -126,27 +126,41 @@ class Invoker(TwoPartClose):
         Cancellation ends the current attempt at once; a mutation that was sent may still be applied.
         """
         payload, now, deadline, mode, balancer, observed = self._begin(method, request, timeout, retry, endpoint)
+        is_repeatable = method.repeatable if repeatable is None else repeatable
+        is_mutation = method.is_mutation and repeatable is not True
+        call = CallAttempts(
+            self._context,
+            balancer,
+            observed,
+            method,
+            payload,
+            deadline,
+            is_mutation,
+            is_repeatable or mode == "always",
+            mode != "never",
+            needs_leader,
+        )
+        if observed is None and self._hedging is None and not self._token.is_due:
+            return call.run(now)  # as usual: no coroutine more than are needed
+        may_hedge = endpoint is None and is_repeatable and not is_mutation and mode != "never"
+        token = self._obtain_token(method, payload, now, deadline) if self._token.is_due else None
+        return self._run(call, now, token, self._hedging if may_hedge else None, observed)
+
+    async def _run(
+        self,
+        call: CallAttempts[Request, Reply],
+        now: float,
+        token: Coroutine[Any, Any, float] | None,
+        hedging: Hedging | None,
+        observed: ObservedCall | None,
+    ) -> Reply:
+        """Run a call that needs a token first, or may be sent twice, or is observed."""
         try:
-            if self._token.is_due:
-                now = await self._obtain_token(method, payload, now, deadline)
-            is_repeatable = method.repeatable if repeatable is None else repeatable
-            is_mutation = method.is_mutation and repeatable is not True
-            metadata = self._metadata.with_leader if needs_leader else self._metadata.plain
-            call = CallAttempts(
-                self._context,
-                balancer,
-                observed,
-                method,
-                payload,
-                metadata if observed is None else with_headers(metadata, observed.metadata),
-                deadline,
-                is_mutation=is_mutation,
-                may_repeat=is_repeatable or mode == "always",
-                may_retry=mode != "never",
-                needs_leader=needs_leader,
-            )
-            if self._hedging is not None and endpoint is None and is_repeatable and not is_mutation and mode != "never":
-                reply = await self._hedging.run(call.run(now), lambda: call.elsewhere().run(self.clock()))
+            if token is not None:
+                now = await token
+                call.carry_token()
+            if hedging is not None:
+                reply = await hedging.run(call.run(now), lambda: call.elsewhere().run(self.clock()))
             else:
                 reply = await call.run(now)
         except BaseException as error:  # also a cancellation: the observer sees every end
@@ -238,14 +252,12 @@ class Invoker(TwoPartClose):
         try:
             if self._token.is_due:
                 await self._obtain_token(reply.method, payload, now, deadline)
-            metadata = self._metadata.with_leader if needs_leader else self._metadata.plain
             call = NextReply(
                 self._context,
                 balancer,
                 observed,
                 reply.method,
                 payload,
-                metadata if observed is None else with_headers(metadata, observed.metadata),
                 deadline,
                 is_mutation=False,
                 may_repeat=True,

@@ -81,7 +81,6 @@ class Login:
             None,
             AUTHENTICATE,
             codec.encode(AuthenticateRequest(name=credentials.name, password=credentials.password)),
-            self._context.metadata.with_leader,
             now + TIMEOUT,
             is_mutation=False,
             may_repeat=True,  # a second login costs the server a password hash and a token, nothing else

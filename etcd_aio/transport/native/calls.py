@@ -373,8 +373,8 @@ class StreamCall(GrpcCall):
     def take(self) -> bytes | Collector | None:
         """Return the next message, or the collector that gets it; None if there is none yet.
 
-        It is removed, except a collector that has a part. A message that was divided, and is complete by now, is divided
-        to its end: its consumer gets many parts, one after another, and not one that is very large.
+        It is removed, except a collector that has a part. A message that was divided while it arrived is divided to its
+        end: its consumer gets many parts, one after another, and not one that is very large.
         """
         if self._sinks and (not self._messages or self._messages[0] is self._sinks[0]):
             oldest = self._sinks[0]
