@@ -80,7 +80,7 @@ class NativeConnection(HandshakingProtocol):
         now = self._loop.time()
         self._http2: Http2Connection[AnyCall] = Http2Connection(
             now,
-            on_settings=self._on_settings,
+            on_settings=self.handshake.succeed,
             on_goaway=self._on_goaway,
             on_over=self._on_protocol_error,
             secrets=SECRETS,
@@ -328,9 +328,6 @@ class NativeConnection(HandshakingProtocol):
             transport.write(data)
 
     # Inside: called by http2.
-
-    def _on_settings(self) -> None:
-        self.handshake.succeed()
 
     def _on_goaway(self, reason: str) -> None:
         if self._cause is None:
