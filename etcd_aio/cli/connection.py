@@ -149,7 +149,8 @@ class ClientSettings:
     def timeout(self) -> float:
         """Seconds for a call."""
         text = self.setting("command_timeout", "5s")
-        seconds = read_option("timeout", text, self._name(f"{PREFIX}COMMAND_TIMEOUT"))
+        variable = f"{PREFIX}COMMAND_TIMEOUT"
+        seconds = read_option("timeout", text, self._given.get(variable, variable))
         return float(seconds or 0.0)
 
     @property
@@ -218,10 +219,6 @@ class ClientSettings:
             except (OSError, ssl.SSLError) as error:
                 raise bad_arguments(f"--cert: {error}") from None
         return context
-
-    def _name(self, variable: str) -> str:
-        """The name of a setting where the user has given it."""
-        return self._given.get(variable, variable)
 
     def _with_flags(self, text: str) -> str:
         """An error of `Client.from_env`, with the names of the flags that were given."""

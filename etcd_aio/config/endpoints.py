@@ -6,7 +6,7 @@ from typing import Final
 
 from etcd_aio.balancer import Endpoint, parse_endpoints
 from etcd_aio.config.security import EndpointSecurity
-from etcd_aio.discovery import Resolver, SrvResolver, StaticResolver, require_dnspython
+from etcd_aio.discovery import Resolver, SrvResolver, require_dnspython
 from etcd_aio.errors import ConfigError
 
 _DEFAULT: Final = "127.0.0.1:2379"  # etcd's default client URL
@@ -22,8 +22,8 @@ def endpoints_from(endpoints: str | Iterable[str] | None) -> tuple[Endpoint, ...
 
 def resolver_from(
     endpoints: tuple[Endpoint, ...], discovery_srv: str, discovery_srv_name: str, security: EndpointSecurity
-) -> Resolver:
-    """The resolver for the endpoints and the options of `Client` with these names.
+) -> Resolver | None:
+    """The resolver for the endpoints and the options of `Client` with these names; None if the endpoints are named.
 
     Raises:
         ConfigError: the options are invalid or contradict each other, or dnspython is missing.
@@ -33,7 +33,7 @@ def resolver_from(
     if not discovery_srv:
         if discovery_srv_name:
             raise ConfigError("discovery_srv_name needs discovery_srv")
-        return StaticResolver(endpoints)
+        return None
     if endpoints:
         raise ConfigError("pass either endpoints or discovery_srv, which takes the endpoints from DNS")
     require_dnspython()

@@ -5,6 +5,5 @@ from etcd_aio.discovery.member_urls import Advertised as Advertised
 from etcd_aio.discovery.member_urls import advertised_endpoints as advertised_endpoints
 from etcd_aio.discovery.resolver import Resolution as Resolution
 from etcd_aio.discovery.resolver import Resolver as Resolver
-from etcd_aio.discovery.resolver import StaticResolver as StaticResolver
 from etcd_aio.discovery.srv import SrvResolver as SrvResolver
 from etcd_aio.discovery.srv import require_dnspython as require_dnspython

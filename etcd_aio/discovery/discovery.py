@@ -51,7 +51,7 @@ class Discovery(TwoPartClose):
 
     Args:
         balancer: connects to the endpoints.
-        resolver: finds the endpoints to start with.
+        resolver: finds the endpoints to start with; None if they were named.
         list_members: lists the members of the cluster.
         check: raises ConfigError if the client must not use these endpoints.
         has_tls: whether the client has a TLS configuration.
@@ -64,7 +64,7 @@ class Discovery(TwoPartClose):
     def __init__(
         self,
         balancer: Balancer,
-        resolver: Resolver,
+        resolver: Resolver | None,
         list_members: ListMembers,
         *,
         check: Callable[[Iterable[Endpoint]], None] | None = None,
@@ -92,8 +92,8 @@ class Discovery(TwoPartClose):
 
     def start(self) -> None:
         """Start the task, if there is anything to keep current. Safe to repeat."""
-        if self._task is None and (self._auto_sync is not None or self._resolver.name):
-            if self._resolver.name:
+        if self._task is None and (self._auto_sync is not None or self._resolver is not None):
+            if self._resolver is not None:
                 self._balancer.unresolved = {self._resolver.name: DiscoveryError("DNS has not answered yet")}
             self._task = start_background_task(self._keep_current(), name="etcd_aio discovery")
 
@@ -183,7 +183,7 @@ class Discovery(TwoPartClose):
     async def _keep_current(self) -> None:
         loop = asyncio.get_running_loop()
         failures = requests = 0  # failed refreshes in a row, requests to the resolver in this outage
-        due = loop.time() + (0.0 if self._resolver.name else self._schedule())
+        due = loop.time() + (self._schedule() if self._resolver is None else 0.0)
         while True:
             if loop.time() >= due:
                 failures = 0 if await self._refresh() else failures + 1
@@ -202,18 +202,19 @@ class Discovery(TwoPartClose):
 
     async def _refresh(self) -> bool:
         """Refresh as scheduled; returns whether all of it succeeded."""
-        is_current = not self._resolver.name or await self._resolve()
+        is_current = self._resolver is None or await self._resolve()
         if self._auto_sync is not None and self._balancer.ready_count:
             return await self._try("auto_sync", self.sync(_SYNC_TIMEOUT)) and is_current
         return is_current
 
     async def _resolve(self) -> bool:
         """Ask the resolver, and use its answer unless the member list is better; returns whether there is an answer."""
-        return await self._try(self._resolver.name or "returning to the configured endpoints", self._use_resolver())
+        what = "returning to the configured endpoints" if self._resolver is None else self._resolver.name
+        return await self._try(what, self._use_resolver())
 
     async def _use_resolver(self) -> None:
         before = set(_names(self._resolved))
-        if self._resolver.name:
+        if self._resolver is not None:
             generation = self._generation
             resolution = await self._resolver.resolve(_RESOLVE_TIMEOUT)
             self._ttl = resolution.ttl

@@ -1,4 +1,4 @@
-"""The source of the endpoints that a client starts with: the protocol, and the fixed list."""
+"""The source of the endpoints that a client starts with, if they are not named."""
 
 from dataclasses import dataclass
 from math import inf
@@ -24,7 +24,7 @@ class Resolver(Protocol):
     """The source of the endpoints that a client starts with.
 
     Attributes:
-        name: the DNS name that it looks up, for errors; empty if it uses no DNS.
+        name: the DNS name that it looks up, for errors.
     """
 
     name: str
@@ -39,20 +39,3 @@ class Resolver(Protocol):
             DiscoveryError: there is no answer, or no usable one.
         """
         ...
-
-
-class StaticResolver:
-    """The endpoints that were passed to the client.
-
-    Args:
-        endpoints: the endpoints.
-    """
-
-    name = ""
-
-    def __init__(self, endpoints: tuple[Endpoint, ...]) -> None:
-        self._resolution = Resolution(endpoints)
-
-    async def resolve(self, timeout: float) -> Resolution:
-        del timeout
-        return self._resolution

@@ -9,6 +9,7 @@ import asyncio
 from collections import deque
 from collections.abc import AsyncIterator, Hashable
 from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
 from typing import Final
 
 from etcd_aio.base.aio import start_timer, wake
@@ -32,28 +33,32 @@ class DialGate:
     @asynccontextmanager
     async def turn(self, target: Hashable) -> AsyncIterator[None]:
         """Wait for a turn to dial `target`; the block is the dial."""
-        turn = _Turn(self, target)
+        has_ended = False
+
+        def end() -> None:
+            nonlocal has_ended
+            if not has_ended:
+                has_ended = True
+                self.release(target)
+
         queue = self._queues.setdefault(target, _Queue())
         if queue.taken < WIDTH:
             queue.taken += 1
         else:
-            await self._wait(queue, turn)
-        timer = start_timer(HOLD, turn.end)
+            waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+            queue.waiters.append(waiter)
+            try:
+                await waiter
+            except BaseException:
+                if waiter.done() and not waiter.cancelled():  # the turn came together with the cancellation
+                    end()
+                raise
+        timer = start_timer(HOLD, end)
         try:
             yield
         finally:
             timer.cancel()
-            turn.end()
-
-    async def _wait(self, queue: "_Queue", turn: "_Turn") -> None:
-        waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        queue.waiters.append(waiter)
-        try:
-            await waiter
-        except BaseException:
-            if waiter.done() and not waiter.cancelled():  # the turn came together with the cancellation
-                turn.end()
-            raise
+            end()
 
     def release(self, target: Hashable) -> None:
         """Give a turn to the dial that has waited longest."""
@@ -68,26 +73,9 @@ class DialGate:
             del self._queues[target]
 
 
+@dataclass(slots=True)
 class _Queue:
     """The dials to one target: those that have a turn, and those that wait for one."""
 
-    __slots__ = ("taken", "waiters")
-
-    def __init__(self) -> None:
-        self.taken = 0
-        self.waiters: deque[asyncio.Future[None]] = deque()
-
-
-class _Turn:
-    """Ends once."""
-
-    __slots__ = ("_gate", "_target")
-
-    def __init__(self, gate: DialGate, target: Hashable) -> None:
-        self._gate: DialGate | None = gate
-        self._target = target
-
-    def end(self) -> None:
-        gate, self._gate = self._gate, None
-        if gate is not None:
-            gate.release(self._target)
+    taken: int = 0
+    waiters: deque[asyncio.Future[None]] = field(default_factory=deque)

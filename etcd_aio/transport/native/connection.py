@@ -83,7 +83,7 @@ class NativeConnection(HandshakingProtocol, asyncio.BufferedProtocol):
         now = self._loop.time()
         self._http2: Http2Connection[AnyCall] = Http2Connection(
             now,
-            on_settings=self._on_settings,
+            on_settings=self.handshake.succeed,
             on_goaway=self._on_goaway,
             on_over=self._on_protocol_error,
             secrets=SECRETS,
@@ -340,9 +340,6 @@ class NativeConnection(HandshakingProtocol, asyncio.BufferedProtocol):
             transport.write(data)
 
     # Inside: called by http2.
-
-    def _on_settings(self) -> None:
-        self.handshake.succeed()
 
     def _on_goaway(self, reason: str) -> None:
         if self._cause is None:

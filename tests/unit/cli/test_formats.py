@@ -7,7 +7,7 @@ import json
 
 import pytest
 
-from etcd_aio import Header, KeyValue, PutResult, RangeResult, pb
+from etcd_aio import DeleteResult, Header, KeyValue, PutResult, RangeResult, TxnResult, pb
 from etcd_aio.admin import Member, MemberListResult, Role, RoleListResult, StatusResult, User, UserListResult
 from etcd_aio.cli.formats import FORMATS
 from etcd_aio.cli.results import Done, EndpointHealth, HealthReport, Shown, StatusReport, Style
@@ -95,6 +95,30 @@ def test_protobuf_is_the_message() -> None:
     message = pb.RangeResponse.parse(raw)
     assert message.header is not None
     assert (message.header.cluster_id, message.count, message.kvs[0].value) == (LARGEST_ID, LARGEST, KV.value)
+
+
+def test_a_reply_without_a_header_is_empty_as_that_of_move_leader() -> None:
+    moved = Done("Leadership transferred", Header(), has_fields=False)
+    assert (shown(moved, "protobuf"), shown(moved, "json")) == ("", "{}\n")
+    assert shown(Done("revoked", HEADER), "protobuf") != ""
+
+
+def test_txns_in_txns_come_through_as_messages() -> None:
+    inner = TxnResult(
+        True, Header(revision=7), (PutResult(Header(revision=7), KV), RangeResult(Header(), (KV,), count=1))
+    )
+    text = shown(TxnResult(True, HEADER, (inner, DeleteResult(HEADER, 2, (KV,)))), "json")
+    first, second = json.loads(text)["responses"]
+    put, ranged = first["Response"]["response_txn"]["responses"]
+    assert put["Response"]["response_put"]["prev_kv"]["key"] == "azw="
+    assert (ranged["Response"]["response_range"]["header"], second["Response"]["response_delete_range"]["deleted"]) == (
+        {},
+        2,
+    )
+    raw = shown(TxnResult(True, HEADER, (inner,)), "protobuf").encode("utf-8", "surrogateescape")
+    message = pb.TxnResponse.parse(raw).responses[0].response_txn
+    assert message is not None
+    assert [one.response_put is not None for one in message.responses] == [True, False]
 
 
 def test_json_escapes_what_go_escapes() -> None:

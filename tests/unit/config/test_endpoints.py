@@ -6,7 +6,7 @@ import pytest
 
 from etcd_aio.balancer import Endpoint
 from etcd_aio.config import TLS, EndpointSecurity, endpoints_from, resolver_from
-from etcd_aio.discovery import SrvResolver, StaticResolver
+from etcd_aio.discovery import SrvResolver
 from etcd_aio.errors import ConfigError
 
 
@@ -25,7 +25,7 @@ def test_the_default_endpoint_is_etcds_own() -> None:
 
 
 def test_endpoints_that_are_named_need_no_dns() -> None:
-    assert isinstance(resolver(endpoints_from("m1")), StaticResolver)
+    assert resolver(endpoints_from("m1")) is None
 
 
 def test_names_of_dns_are_looked_up_in_lower_case() -> None:

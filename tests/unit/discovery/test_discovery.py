@@ -1,4 +1,4 @@
-"""discovery/discovery.py: what becomes of member lists and DNS answers, on a fake engine in virtual time."""
+"""discovery/discovery.py, discovery/resolver.py: the effect of member lists and DNS answers, in virtual time."""
 
 import asyncio
 import logging
@@ -9,7 +9,7 @@ import pytest
 
 from etcd_aio.balancer import Balancer, Endpoint, parse_endpoints
 from etcd_aio.base.call_options import Timeout
-from etcd_aio.discovery import Discovery, Resolution, Resolver, StaticResolver
+from etcd_aio.discovery import Discovery, Resolution, Resolver
 from etcd_aio.errors import ConfigError, ConnectError, ConnectionLostError, DiscoveryError, NoAvailableEndpointsError
 from etcd_aio.transport import RequestMetadata
 from etcd_aio.types import Header, Member, MemberListResult
@@ -78,7 +78,7 @@ class Setup:
         self.unfit = ""
         self.discovery = Discovery(
             self.balancer,
-            StaticResolver(given) if resolver is None else resolver,
+            resolver,
             self.list_members,
             check=self.check,
             has_tls=has_tls,
@@ -127,6 +127,16 @@ class Setup:
         await turns()
         assert not tasks()
         assert not timers()
+
+
+async def test_the_static_list_is_always_the_same_and_sends_no_query() -> None:
+    setup = await Setup("m1,m2").started()
+    assert setup.discovery._task is None, "there is nothing to keep current"
+    setup.fail("m1", "m2")
+    await asyncio.sleep(100)
+    assert (setup.names, setup.listed) == (["m1:2379", "m2:2379"], [])
+    assert not setup.balancer.unresolved
+    await setup.closed()
 
 
 # sync.
