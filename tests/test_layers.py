@@ -220,6 +220,7 @@ PURE = (
     "recipes/queue/candidates",
     "recipes/group/hash_ring",
     "recipes/stm/isolation",
+    "recipes/work_queue/claiming",
     "recipes/work_queue/jobs",
     "recipes/barrier/meeting",
     "recipes/stm/read_set",

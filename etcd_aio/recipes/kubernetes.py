@@ -29,17 +29,17 @@ from etcd_aio import (
     op,
 )
 from etcd_aio.arguments import encode_key, flag, whole_number
-from etcd_aio.base import NEVER, UNSET, Timeout, deadline_after, time_left
-from etcd_aio.calls import StoreCalls, Writer, writer_for
+from etcd_aio.base import NEVER, UNSET, Timeout, time_left
+from etcd_aio.calls import StoreCalls, Writer
 from etcd_aio.errors import CompactedError, FutureRevisionError, InvalidRequestError, ResultLostError
+from etcd_aio.recipes.calls import RecipeCalls, seconds_left
 
 DEFAULT_LIMIT: Final = 500
 """Keys of a page: as many as the API server of Kubernetes and its clients ask for at once."""
 
 _LOOKS: Final = 4
-_LOOK_SECONDS: Final = (
-    0.5  # all together, twice etcd's default election timeout: a member that is further behind has no leader
-)
+_LOOK_SECONDS: Final = 0.5
+"""All together, twice etcd's default election timeout: a member that is further behind has no leader."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,8 +110,8 @@ class Kubernetes:
 
     def __init__(self, store: StoreCalls, *, writer: Writer | None = None, timeout: Timeout = UNSET) -> None:
         self._store = store
-        self._writer = None if writer is None else writer_for(store, writer)
-        self._timeout = store.backend.shared.seconds(timeout)
+        self._calls = RecipeCalls(store, writer, timeout)
+        self._reads_history = writer is None
 
     # Reads.
 
@@ -128,7 +128,7 @@ class Kubernetes:
             CompactedError: the revision was compacted.
             EtcdError: as every read.
         """
-        found = await self._store.range(key, revision=revision, limit=1, timeout=timeout)
+        found = await self._store.range(key, revision=revision, limit=1, timeout=self._calls.seconds(timeout))
         return Found(found.kvs[0] if found.kvs else None, found.revision)
 
     async def list(
@@ -166,9 +166,9 @@ class Kubernetes:
             if first not in keys:
                 raise InvalidRequestError("continue_key is not within the prefix: pass the next_key of the page before")
         asked = op.RangeOp(KeyRange(first, keys.range_end), limit=limit, revision=revision)
-        deadline = self._deadline(timeout)
+        deadline = self._calls.deadline(timeout)
         try:
-            found = await self._store.do(asked, timeout=timeout)
+            found = await self._store.do(asked, timeout=seconds_left(deadline))
         except CompactedError as error:
             error.compact_revision = await self._oldest(first, revision, deadline)
             raise
@@ -185,7 +185,8 @@ class Kubernetes:
         Raises:
             EtcdError: as every read.
         """
-        return (await self._store.range(prefix=prefix, count_only=True, timeout=timeout)).count
+        found = await self._store.range(prefix=prefix, count_only=True, timeout=self._calls.seconds(timeout))
+        return found.count
 
     async def _oldest(self, key: bytes, revision: int, deadline: float) -> int:
         """The oldest revision that is not compacted, which only the refusal of a watch names; 0 if it is not known."""
@@ -245,7 +246,7 @@ class Kubernetes:
         def is_own(event: Event) -> bool:
             return event.is_put and event.value == put.value and event.kv.lease == put.lease
 
-        return await self._write(_Write(put.key, put, is_own), expected_revision, get_on_failure, timeout)
+        return await self._write(_OptimisticWrite(put.key, put, is_own), expected_revision, get_on_failure, timeout)
 
     async def optimistic_delete(
         self, key: KeyLike, expected_revision: int, *, get_on_failure: bool = True, timeout: Timeout = UNSET
@@ -269,10 +270,12 @@ class Kubernetes:
         Cancellation: the key may have been deleted, or not.
         """
         delete = op.delete(key)
-        write = _Write(delete.keys.key, delete, lambda event: event.is_delete)
+        write = _OptimisticWrite(delete.keys.key, delete, lambda event: event.is_delete)
         return await self._write(write, expected_revision, get_on_failure, timeout)
 
-    async def _write(self, write: "_Write", expected: int, get_on_failure: bool, timeout: Timeout) -> OptimisticResult:
+    async def _write(
+        self, write: "_OptimisticWrite", expected: int, get_on_failure: bool, timeout: Timeout
+    ) -> OptimisticResult:
         expected = whole_number(expected, "expected_revision")
         look = op.get(write.key)
         txn = op.txn(
@@ -280,17 +283,20 @@ class Kubernetes:
             then=[write.operation],
             otherwise=[look] if flag(get_on_failure, "get_on_failure") else [],
         )
-        if self._writer is not None:
-            return await self._write_through(self._writer, txn, look, timeout)
-        deadline = self._deadline(timeout)
+        deadline = self._calls.deadline(timeout)
         try:
-            return _told(await self._store.do(txn, timeout=timeout, retry="safe"))
+            return _told(await self._calls.commit(txn, seconds_left(deadline)))
+        except ResultLostError as lost_result:  # what was read or deleted is compacted, but not whether it was written
+            if lost_result.succeeded:
+                return OptimisticResult(True, lost_result.revision)
+            found = await self._store.do(op.txn(then=[look]), timeout=seconds_left(deadline))
+            return OptimisticResult(False, found.revision, found[look])
         except EtcdError as error:
-            if not error.maybe_applied or not expected or _left(deadline) == 0:
+            if not (self._reads_history and error.maybe_applied and expected) or seconds_left(deadline) == 0:
                 raise
             lost = error
         try:
-            result = await self._store.do(txn, timeout=_left(deadline), retry="always")
+            result = await self._store.do(txn, timeout=seconds_left(deadline), retry="always")
             if result.succeeded:
                 return _told(result)
             event = await self._change_after(write.key, expected, deadline)
@@ -304,17 +310,6 @@ class Kubernetes:
             return OptimisticResult(True, event.revision)
         return _told(result)
 
-    async def _write_through(self, writer: Writer, txn: op.TxnOp, look: op.GetOp, timeout: Timeout) -> OptimisticResult:
-        deadline = self._deadline(timeout)
-        through = writer.txn().when(*txn.when).then(*txn.then).otherwise(*txn.otherwise)
-        try:
-            return _told(await through.commit(timeout=timeout))
-        except ResultLostError as lost:  # what it has read or deleted is compacted, but not whether it has written
-            if lost.succeeded:
-                return OptimisticResult(True, lost.revision)
-        found = await self._store.do(op.txn(then=[look]), timeout=_left(deadline))
-        return OptimisticResult(False, found.revision, found[look])
-
     # History.
 
     async def _change_after(self, key: bytes, expected: int, deadline: float) -> Event | None:
@@ -323,7 +318,7 @@ class Kubernetes:
         It is asked for when a condition on that revision did not hold, so there is such a change.
         """
         try:
-            before = await self._store.get(key, revision=expected, keys_only=True, timeout=_left(deadline))
+            before = await self._store.get(key, revision=expected, keys_only=True, timeout=seconds_left(deadline))
         except FutureRevisionError:
             return None
         if before is None or before.mod_revision != expected:
@@ -339,20 +334,16 @@ class Kubernetes:
         """
         try:
             async with asyncio.timeout_at(None if deadline == NEVER else deadline):
-                async with self._store.watch(key, start_revision=revision, timeout=_left(deadline)) as watcher:
+                async with self._store.watch(key, start_revision=revision, timeout=seconds_left(deadline)) as watcher:
                     return await anext(watcher)
         except TimeoutError as error:
             if isinstance(error, EtcdError):
                 raise
             raise EtcdTimeoutError("the history of the key could not be read in time") from None
 
-    def _deadline(self, timeout: Timeout) -> float:
-        seconds = self._timeout if timeout is UNSET else timeout
-        return deadline_after(seconds, asyncio.get_running_loop().time())
-
 
 @dataclass(frozen=True, slots=True)
-class _Write:
+class _OptimisticWrite:
     """A change of one key.
 
     Attributes:
@@ -372,8 +363,3 @@ def _told(result: TxnResult) -> OptimisticResult:
         return OptimisticResult(True, result.revision)
     found = result.responses[0] if result.responses else None
     return OptimisticResult(False, result.revision, found if isinstance(found, KeyValue) else None)
-
-
-def _left(deadline: float) -> float | None:
-    """The timeout of a call that must end by an instant of the running loop; None if that is never."""
-    return None if deadline == NEVER else time_left(deadline, asyncio.get_running_loop().time())

@@ -4,18 +4,18 @@ The key of an item is `<name>/<priority, 5 digits>/<number, 16 digits>`. `sequen
 `taking.py` takes the items.
 """
 
-import asyncio
 import re
 from collections.abc import Iterable
 from typing import Final
 
 from etcd_aio import InvalidRequestError
 from etcd_aio.arguments import whole_number
-from etcd_aio.base import UNSET, Timeout, deadline_after
+from etcd_aio.base import UNSET, Timeout
 from etcd_aio.calls import StoreCalls, Writer
-from etcd_aio.recipes.queue.queue import ItemQueue, encoded_values, put_in_doubt
+from etcd_aio.recipes.queue.putting import encoded_values
+from etcd_aio.recipes.queue.queue import ItemQueue
 from etcd_aio.recipes.queue.sequence import MOST_ITEMS, Sequence
-from etcd_aio.types import KeyLike, ValueLike, shown_key
+from etcd_aio.types import KeyLike, ValueLike
 
 DEFAULT_PRIORITY: Final = 100
 """Priority of an item that is put without one; there is room before and behind it."""
@@ -104,12 +104,11 @@ class PriorityQueue(ItemQueue):
         encoded = encoded_values(values, MOST_ITEMS)
         if whole_number(priority, "priority") > LAST_PRIORITY:
             raise InvalidRequestError(f"priority must be at most {LAST_PRIORITY}, got {priority}")
-        deadline = deadline_after(self._limit(timeout), asyncio.get_running_loop().time())
+        deadline = self._calls.deadline(timeout)
         if not encoded:
             return []
         sequence = self._sequences.get(priority)
         if sequence is None:
             prefix = self._prefix + b"%05d" % priority
-            what = f"priority queue {shown_key(self._name)[1:]}"
-            sequence = self._sequences[priority] = Sequence(self._store, self._writer, prefix, what, put_in_doubt)
+            sequence = self._sequences[priority] = Sequence(self._calls, prefix, self._what)
         return await sequence.put(encoded, deadline)

@@ -34,7 +34,6 @@ from etcd_aio.base import (
     repeat_unanswered,
     start_background_task,
 )
-from etcd_aio.calls import StoreCalls, Writer, is_exact
 from etcd_aio.errors import (
     CompactedError,
     EtcdError,
@@ -43,6 +42,7 @@ from etcd_aio.errors import (
     ResultLostError,
     StoreRolledBackError,
 )
+from etcd_aio.recipes.calls import RecipeCalls
 from etcd_aio.recipes.queue.candidates import LARGEST_WINDOW, Candidate, Candidates, Spread
 from etcd_aio.types import EventType, KeyRange, shown_key
 
@@ -90,37 +90,31 @@ class Taker:
     """Takes items for the consumers of one queue object.
 
     Args:
-        store: reads and watches.
-        writer: makes the txns that take.
+        calls: of the queue; their timeout is that of one txn.
         keys: the range of the items.
         is_item: whether a key in that range is that of an item.
         what: the queue, for errors.
-        timeout: seconds for one txn; None for no limit.
         looks_again: whether every claim looks first, since any item may be put before those that are known.
     """
 
     def __init__(
         self,
-        store: StoreCalls,
-        writer: Writer,
+        calls: RecipeCalls,
         keys: KeyRange,
         is_item: Callable[[bytes], bool],
         what: str,
-        timeout: float | None,
         *,
         looks_again: bool,
     ) -> None:
-        self._store = store
-        self._writer = writer
-        self._is_exact = is_exact(writer)
+        self._calls = calls
+        self._store = calls.store
         self._keys = keys
         self._is_item = is_item
         self._what = what
-        self._timeout = timeout
         self._looks_again = looks_again
-        self._log = log_for(logger, store)
-        self._waiting: HandOver[Item | EtcdError | None] = HandOver(self._give_back)
-        self._left: deque[Item | EtcdError] = deque()  # of consumers that did not wait for the end
+        self._log = log_for(logger, calls.store)
+        self._waiting: HandOver[Item | EtcdError | None] = HandOver(self._take_back)
+        self._left: deque[Item | EtcdError] = deque()  # for the next consumers: none waits while there are any
         self._candidates = Candidates()
         self._listed_at = 0.0
         self._revision = 0  # of the last look
@@ -150,16 +144,17 @@ class Taker:
 
     # Consumers.
 
-    def _hand_out(self) -> None:
-        """Give what is left to those that wait."""
-        while self._left and self._waiting.give(self._left[0]):
-            self._left.popleft()
+    def _hand_over(self, outcome: Item | EtcdError) -> bool:
+        """Give an outcome to the consumer that has waited longest; leave it for the next one if none waits."""
+        is_given = self._waiting.give(outcome)
+        if not is_given:
+            self._left.append(outcome)
+        return is_given
 
-    def _give_back(self, outcome: Item | EtcdError | None) -> None:
+    def _take_back(self, outcome: Item | EtcdError | None) -> None:
         """A consumer was cancelled in the moment in which it was served: the next one is."""
         if isinstance(outcome, Item | ItemInDoubtError | OutcomeUnknownError):
-            self._left.appendleft(outcome)
-            self._hand_out()
+            self._hand_over(outcome)
 
     def _leave(self) -> None:
         """A consumer has its outcome, or waits no longer. A claim under way goes on; looking and waiting end."""
@@ -168,7 +163,7 @@ class Taker:
             self._task = None
 
     def _fail(self, error: EtcdError) -> None:
-        """A look, a watch or a claim has failed, for all that wait."""
+        """A listing, a watch or a claim has failed, for all that wait."""
         while self._waiting.give(error):
             pass
 
@@ -252,15 +247,13 @@ class Taker:
     async def _claim(self, *, is_watching: bool = False) -> None:
         """Take items for the consumers that wait."""
         picked = self._candidates.pick(min(len(self._waiting), MOST_AT_A_TIME), self._spread.window, random.random)
-        for one in picked:
-            self._candidates.remove(one.key)
+        for candidate in picked:
+            self._candidates.remove(candidate.key)
         self._is_claiming, self._is_watching = True, is_watching
         try:
             taken = await self._take(picked)
         except (ItemInDoubtError, OutcomeUnknownError) as error:
-            self._left.append(error)
-            self._hand_out()
-            if error in self._left:
+            if not self._hand_over(error):
                 self._log.warning("%s: %s", self._what, error)
             return
         except EtcdError as error:
@@ -272,8 +265,8 @@ class Taker:
         finally:
             self._is_claiming = False
         self._pauses.reset()
-        self._left.extend(taken)
-        self._hand_out()
+        for item in taken:
+            self._hand_over(item)
         if len(taken) < len(picked):
             self._spread.lost()
             if not (taken or is_watching or self._lists(picked)):  # others take the rest too
@@ -283,7 +276,7 @@ class Taker:
 
     def _lists(self, picked: Sequence[Candidate]) -> bool:
         """Whether a claim that comes too late is answered by a new list: not where replies are computed anew."""
-        return len(picked) == 1 and not self._is_exact
+        return len(picked) == 1 and not self._calls.is_exact
 
     async def _take(self, picked: Sequence[Candidate]) -> list[Item]:
         """Delete the items that are still there, and return them.
@@ -293,50 +286,52 @@ class Taker:
             EtcdError: the txn failed; nothing was deleted.
         """
         parts = [
-            op.txn(when=[Key(one.key).mod_revision == one.revision], then=[op.delete(one.key, prev_kv=True)])
-            for one in picked
+            op.txn(when=[Key(item.key).mod_revision == item.revision], then=[op.delete(item.key, prev_kv=True)])
+            for item in picked
         ]
         whole = parts[0] if len(parts) == 1 else op.txn(then=parts)
         if self._lists(picked) and not self._is_watching:
             look = op.range(self._keys.key, range_end=self._keys.range_end, limit=self._limit(), keys_only=True)
             whole = op.txn(when=whole.when, then=whole.then, otherwise=[look])
         try:
-            txn = self._writer.txn().when(*whole.when).then(*whole.then).otherwise(*whole.otherwise)
-            result = await txn.commit(timeout=self._timeout, retry=None if self._is_exact else "safe")
+            result = await self._calls.commit(whole, self._calls.timeout)
             if result.responses and isinstance(found := result.responses[0], RangeResult):
                 self._know(found)
             return [item for item in _deleted(result, len(parts)) if item is not None]
         except ResultLostError as lost:
             if not lost.succeeded:  # of a txn for one item: another process has taken it
                 return []
-            raise self._lost(picked) from lost
+            raise self._in_doubt(picked, "{} may have been taken, and the values are compacted") from lost
         except EtcdError as error:
-            if self._is_exact:
-                error.add_note(f"It was to take {', '.join(shown_key(one.key) for one in picked)}.")
+            if self._calls.is_exact:
+                error.add_note(f"It was to take {_shown(picked)}.")
             if not error.maybe_applied or isinstance(error, OutcomeUnknownError):
                 raise
             first = error
-        if self._is_exact:
+        if self._calls.is_exact:
             raise self._in_doubt(picked) from first
         try:
-            again = _deleted(await self._store.do(whole, timeout=self._timeout, retry="always"), len(parts))
+            again = _deleted(await self._store.do(whole, timeout=self._calls.timeout, retry="always"), len(parts))
         except EtcdError as error:
             raise self._in_doubt(picked) from error
-        gone = [one for one, item in zip(picked, again, strict=True) if item is None]
+        taken = [item for item in again if item is not None]
+        gone = [candidate for candidate, item in zip(picked, again, strict=True) if item is None]
         if gone:
-            self._left.extend(item for item in again if item is not None)
+            for item in taken:
+                self._hand_over(item)
             raise self._in_doubt(gone) from first
-        return [item for item in again if item is not None]
+        return taken
 
-    def _lost(self, picked: Sequence[Candidate]) -> ItemInDoubtError:
-        keys = tuple(one.key for one in picked)
-        text = f"{self._what}: {', '.join(map(shown_key, keys))} may have been taken, and the values are compacted"
-        return ItemInDoubtError(text, keys=keys, revision=max(one.revision for one in picked))
+    def _in_doubt(
+        self, picked: Sequence[Candidate], reason: str = "the answer was lost, and {} may have been taken"
+    ) -> ItemInDoubtError:
+        text = f"{self._what}: {reason.format(_shown(picked))}"
+        keys = tuple(candidate.key for candidate in picked)
+        return ItemInDoubtError(text, keys=keys, revision=max(candidate.revision for candidate in picked))
 
-    def _in_doubt(self, picked: Sequence[Candidate]) -> ItemInDoubtError:
-        keys = tuple(one.key for one in picked)
-        text = f"{self._what}: the answer was lost, and {', '.join(map(shown_key, keys))} may have been taken"
-        return ItemInDoubtError(text, keys=keys, revision=max(one.revision for one in picked))
+
+def _shown(candidates: Sequence[Candidate]) -> str:
+    return ", ".join(shown_key(candidate.key) for candidate in candidates)
 
 
 def _deleted(result: TxnResult, count: int) -> list[Item | None]:

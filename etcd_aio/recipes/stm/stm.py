@@ -14,9 +14,10 @@ from typing import Final, Generic, TypeVar
 
 from etcd_aio import EtcdTimeoutError, TxnResult
 from etcd_aio.arguments import encode_key, whole_number
-from etcd_aio.base import NEVER, time_left
-from etcd_aio.calls import StoreCalls, Writer, is_exact, writer_for
+from etcd_aio.base import NEVER
+from etcd_aio.calls import StoreCalls, Writer
 from etcd_aio.errors import ResultLostError, TxnConflictError
+from etcd_aio.recipes.calls import RecipeCalls, seconds_left
 from etcd_aio.recipes.stm.isolation import Isolation, level_of
 from etcd_aio.recipes.stm.read_set import ReadSet, Snapshot
 from etcd_aio.recipes.stm.transaction import Transaction
@@ -65,16 +66,12 @@ class _Stm(Generic[T]):
             raise TypeError(f"stm() takes an async function of a Transaction, got {type(function).__name__}")
         if isinstance(prefetch, str | bytes | bytearray | memoryview):
             raise TypeError(f"prefetch must be several keys, got one {type(prefetch).__name__}")
-        self._store = store
+        self._calls = RecipeCalls(store, writer)
         self._turnstile = turnstile_of(store)
         self._function = function
         self._level = level_of(isolation)
         self._prefetch = tuple(encode_key(key, "prefetch") for key in prefetch)
         self._max_attempts = whole_number(max_attempts, "max_attempts", minimum=1)
-        self._writer = writer_for(store, writer)
-        # A store must not send a commit again whose answer is lost, whatever its own mode is: a copy that meets the
-        # first one's effect would be taken for a conflict. The answers of other writers are true of every copy.
-        self._is_exact = is_exact(self._writer)
         self._deadline = deadline
         self._clock = asyncio.get_running_loop().time
         self._began = self._clock()
@@ -122,7 +119,7 @@ class _Stm(Generic[T]):
     async def _attempt(self, reads: ReadSet) -> tuple[T, bool]:
         """Run the function once. Returns its value, and whether it has seen one state."""
         self._runs += 1
-        transaction = Transaction(self._store, reads, self._deadline)
+        transaction = Transaction(self._calls.store, reads, self._deadline)
         limit = asyncio.timeout_at(None if self._deadline == NEVER else self._deadline)
         try:
             async with limit:
@@ -144,8 +141,7 @@ class _Stm(Generic[T]):
     async def _commit(self, reads: ReadSet) -> TxnResult:
         txn = reads.commit()
         self._commits += 1
-        through = self._writer.txn().when(*txn.when).then(*txn.then).otherwise(*txn.otherwise)
-        return await through.commit(timeout=self._left(), retry=None if self._is_exact else "safe")
+        return await self._calls.commit(txn, seconds_left(self._deadline))
 
     async def _pause(self, reads: ReadSet) -> bool:
         """Wait once if other clients have changed these keys lately. Returns whether what was read is old now."""
@@ -198,9 +194,6 @@ class _Stm(Generic[T]):
         error.call = "stm"
         error.seconds = self._clock() - self._began
         return error
-
-    def _left(self) -> float | None:
-        return None if self._deadline == NEVER else time_left(self._deadline, self._clock())
 
 
 async def run_stm(

@@ -7,9 +7,10 @@ from typing import Final, TypeVar
 
 from etcd_aio import KeyRange, KeyValue, Operation, RangeResult, op
 from etcd_aio.arguments import encode_key
-from etcd_aio.base import NEVER, time_left, when_constructed
+from etcd_aio.base import when_constructed
 from etcd_aio.calls import StoreCalls
 from etcd_aio.errors import ClientUsageError, CompactedError, FutureRevisionError, InvalidRequestError
+from etcd_aio.recipes.calls import seconds_left
 from etcd_aio.recipes.stm.read_set import MAX_OPS, ReadRange, ReadSet
 from etcd_aio.types import KeyLike, LeaseLike, OpResult, ValueLike, range_arguments, shown_keys
 
@@ -219,16 +220,11 @@ class Transaction:
         try:
             if revision:
                 with suppress(FutureRevisionError):  # the member is behind
-                    return await self._store.do(make(revision, True), timeout=self._left())
-            return await self._store.do(make(revision, False), timeout=self._left())
+                    return await self._store.do(make(revision, True), timeout=seconds_left(self._deadline))
+            return await self._store.do(make(revision, False), timeout=seconds_left(self._deadline))
         except CompactedError as error:
             self._compacted = error
             raise
-
-    def _left(self) -> float | None:
-        if self._deadline == NEVER:
-            return None
-        return time_left(self._deadline, asyncio.get_running_loop().time())
 
     # The attempt.
 

@@ -21,6 +21,7 @@ from typing import Final
 
 from etcd_aio import Event, KeyValue
 from etcd_aio.errors import InvalidRequestError
+from etcd_aio.types import shown_key
 
 WINDOW: Final = 256
 """Free jobs that a worker keeps in mind; it lists again when they are taken."""
@@ -51,10 +52,14 @@ class JobKeys:
 
     Attributes:
         prefix: of all of them.
+        name: of the queue, for logs and errors.
+        what: the same, and that it is a work queue.
     """
 
     def __init__(self, name: bytes) -> None:
         self.prefix = name + b"/"
+        self.name = shown_key(name)[1:]
+        self.what = f"work queue {self.name}"
 
     def of(self, kind: Kind, job: bytes = b"") -> bytes:
         """The key of a job, or the prefix of all keys of a kind."""

@@ -170,13 +170,11 @@ RECIPES: dict[str, Callable[[Any, Writer], Awaitable[None]]] = {
 }
 # What those make, and hand their writer to; and what has the rule.
 INTERNAL = {
+    "recipes/calls.py RecipeCalls",
     "recipes/queue/queue.py ItemQueue",
-    "recipes/queue/sequence.py Sequence",
     "recipes/stm/stm.py _Stm",
     "recipes/stm/stm.py run_stm",
-    "recipes/queue/taking.py Taker",
     "recipes/kubernetes.py Kubernetes",
-    "recipes/kubernetes.py _write_through",
     "concurrency/fenced.py FencedWriter",
     "calls/writer.py is_exact",
     "calls/writer.py writer_for",
