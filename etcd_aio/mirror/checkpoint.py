@@ -90,8 +90,8 @@ class Checkpoint:
         return is_same and 0 < self.revision <= revision
 
 
-class Verdict(Enum):
-    """What an answer to a copy of a write says about the write, and about the mirror; see above."""
+class CheckpointVerdict(Enum):
+    """The meaning of an answer to a copy of a write; see above."""
 
     APPLIED = "an earlier copy was applied"
     WENT_BACK = "the destination went back"
@@ -100,23 +100,21 @@ class Verdict(Enum):
     MISSING = "the checkpoint was deleted"
 
 
-def judge(write: Checkpoint, before: Checkpoint, found: KeyValue | None) -> Verdict:
-    """What the checkpoint as it is now says about a write whose condition did not hold.
+def judge(write: Checkpoint, before: Checkpoint, found: KeyValue | None) -> CheckpointVerdict:
+    """Judge a write whose condition did not hold by the checkpoint as it is now.
 
     Args:
         write: what the write puts.
         before: the checkpoint that its condition is about; without a writer if there was none.
         found: the checkpoint as it is.
     """
-    if found is None:
-        return Verdict.MISSING
-    now = Checkpoint.parse(found.value)
+    now = None if found is None else Checkpoint.parse(found.value)
     if now is None:
-        return Verdict.MISSING
+        return CheckpointVerdict.MISSING
     if now.writer == write.writer:
-        return Verdict.APPLIED if now.number == write.number else Verdict.WENT_BACK
+        return CheckpointVerdict.APPLIED if now.number == write.number else CheckpointVerdict.WENT_BACK
     # The first write of a run may meet one that was still under way when its mirror died. That was made on the same
     # condition, so there is no more than one: the next by its writer, or the first of another that was just started.
     follows = now.number == (before.number + 1 if now.writer == before.writer else 1)
     is_last = before.writer != write.writer and follows
-    return Verdict.MOVED if is_last else Verdict.CONFLICT
+    return CheckpointVerdict.MOVED if is_last else CheckpointVerdict.CONFLICT

@@ -4,7 +4,7 @@ It joins a scan and a watch: pages of the keys at one revision, then batches of 
 Each batch says how far the receiver is with it, and a later follow goes on from there.
 """
 
-from collections.abc import AsyncIterator, Collection
+from collections.abc import AsyncIterator, Collection, Sequence
 from dataclasses import dataclass
 from types import TracebackType
 from typing import ClassVar, Final, Self
@@ -100,6 +100,9 @@ class Follow(NotAwaitable, AsyncIterator[MirrorBatch]):
     async def aclose(self) -> None:
         """End it, and close its scan and its watch at once. Safe to repeat."""
         self._is_closed = True
+        await self._stop()
+
+    async def _stop(self) -> None:
         base, self._base = self._base, None
         watcher, self._watcher = self._watcher, None
         if base is not None:
@@ -151,18 +154,21 @@ class Follow(NotAwaitable, AsyncIterator[MirrorBatch]):
         try:
             if self._must_list:
                 await self._begin_base(self._revision)
-            if self._base is not None:
-                return await self._next_of_base(self._base)
+            if (base := self._base) is not None:
+                batch = await base.next(self._revision)
+                if base.is_complete:
+                    self._base = None
+                return batch
             if self._is_closed:
                 return None
             if self._watcher is None:
                 await self._begin_watch()
                 return None
-            batch = await self._watcher.next_batch()
+            received = await self._watcher.next_batch()
         except (CompactedError, StoreRolledBackError) as error:
             await self._list_again(error)
             return None
-        return MirrorBatch(batch.events, batch.revision)
+        return MirrorBatch(received.events, received.revision)
 
     async def _list_again(self, error: CompactedError | StoreRolledBackError) -> None:
         """The history is not there: go on with the difference to the known keys.
@@ -170,17 +176,14 @@ class Follow(NotAwaitable, AsyncIterator[MirrorBatch]):
         Raises:
             CompactedError, StoreRolledBackError: they are not known, or cannot be listed.
         """
-        base, self._base = self._base, None
-        watcher, self._watcher = self._watcher, None
-        if watcher is not None:
-            await watcher.aclose()
-        if base is not None:
-            await base.aclose()
+        was_listing = self._base is not None
+        await self._stop()
         # A list goes back only in a store that has seen more, such as `client.ordered()`: the next list would, too.
-        if self._known is None or (base is not None and isinstance(error, StoreRolledBackError)):
+        if self._known is None or (was_listing and isinstance(error, StoreRolledBackError)):
             self._error = error
             raise error
-        self._revision = 0 if isinstance(error, StoreRolledBackError) else self._revision
+        if isinstance(error, StoreRolledBackError):
+            self._revision = 0
         self._must_list = True
 
     # The base.
@@ -190,12 +193,6 @@ class Follow(NotAwaitable, AsyncIterator[MirrorBatch]):
         if not self._is_closed:
             self._must_list = False
             self._base = _Base(self._store.scan(prefix=self._prefix, timeout=self._timeout), keys, complete_to)
-
-    async def _next_of_base(self, base: "_Base") -> MirrorBatch:
-        changes, is_last = await base.next()
-        if is_last:
-            self._base = None
-        return MirrorBatch(changes, base.revision if is_last else self._revision, is_base=True)
 
     # The changes.
 
@@ -225,39 +222,39 @@ class Follow(NotAwaitable, AsyncIterator[MirrorBatch]):
 
 
 class _Base:
-    """The keys as they are, by pages: what a receiver lacks that has some keys as they were.
+    """The keys as they are, by pages, without those that the receiver has.
 
     Args:
         scan: of the keys.
         known: the keys that the receiver has, sorted.
         complete_to: the revision up to which it has the changes of these.
+
+    Attributes:
+        is_complete: whether the last page was read.
     """
 
     def __init__(self, scan: Scan, known: Collection[bytes], complete_to: int) -> None:
         self._pages = scan.pages()
         self._complete_to = complete_to
+        self.is_complete = False
         self._merge: Merge[KeyValue, None] | None = None
         if known:
             self._merge = Merge()
             self._merge.destination.add(tuple(known), (None,) * len(known), is_last=True)
 
-    @property
-    def revision(self) -> int:
-        """The revision of the keys, once a page was read."""
-        return self._pages.revision
-
-    async def next(self) -> tuple[tuple[Event, ...], bool]:
-        """The changes of the next page, and whether it is the last one."""
+    async def next(self, before: int) -> MirrorBatch:
+        """The changes of the next page; all but the last one have the revision before."""
         page = await anext(self._pages)
-        put = EventType.PUT
-        if self._merge is None:
-            return tuple([Event(put, kv) for kv in page.kvs]), not page.more
-        self._merge.source.add([kv.key for kv in page.kvs], page.kvs, is_last=not page.more)
-        source, known = self._merge.take()
-        puts, gone = changed_since(source, known, self._complete_to)
         revision = self._pages.revision
-        deletes = [Event(EventType.DELETE, KeyValue(key, mod_revision=revision)) for key in gone]
-        return (*[Event(put, kv) for kv in puts], *deletes), not page.more
+        self.is_complete = not page.more
+        puts: Sequence[KeyValue] = page.kvs
+        gone: list[bytes] = []
+        if self._merge is not None:
+            self._merge.source.add([kv.key for kv in page.kvs], page.kvs, is_last=self.is_complete)
+            puts, gone = changed_since(*self._merge.take(), self._complete_to)
+        changes = [Event(EventType.PUT, kv) for kv in puts]
+        changes += [Event(EventType.DELETE, KeyValue(key, mod_revision=revision)) for key in gone]
+        return MirrorBatch(tuple(changes), revision if self.is_complete else before, is_base=True)
 
     async def aclose(self) -> None:
         """Close the scan."""

@@ -7,7 +7,7 @@ compares both sides and copies the differences.
 
 import secrets
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Final, NoReturn
 
 from etcd_aio import EtcdError, Event, KeyLike, KeyRange, op
@@ -22,7 +22,7 @@ from etcd_aio.errors import (
     StoreRolledBackError,
 )
 from etcd_aio.mirror.base_copy import BaseCopy
-from etcd_aio.mirror.batching import Limits, Step, steps
+from etcd_aio.mirror.batching import CopyTxn, Limits, txns_of
 from etcd_aio.mirror.checkpoint import Checkpoint as Checkpoint
 from etcd_aio.mirror.follow import Follow as Follow
 from etcd_aio.mirror.follow import MirrorBatch as MirrorBatch
@@ -118,17 +118,18 @@ class Mirror:
         default_key = _CHECKPOINTS + self._to_prefix
         self._key = default_key if checkpoint_key is None else encode_key(checkpoint_key, "checkpoint_key")
         self._limits = Limits(whole_number(max_txn_ops, "max_txn_ops", minimum=1), _MAX_TXN_BYTES)
-        self._delay = finite_seconds(takeover_delay, "takeover_delay")
         one, other = (key_space_of(store) or KeySpace(store) for store in (source, destination))
         self._prefixes = prefix_there, copies_there = one.prefix + self._prefix, other.prefix + self._to_prefix
         written = (copies_there, other.prefix + self._key)
         self._overlaps = prefix_there.startswith(copies_there) or any(key.startswith(prefix_there) for key in written)
         if self._overlaps and one.client is other.client:
             raise InvalidRequestError("prefix and to_prefix overlap in one store: the mirror would copy its own writes")
-        self._writer = self._new_writer()
+        delay = finite_seconds(takeover_delay, "takeover_delay")
+        self._writer = MirrorWriter(destination, self._key, delay)
         self._batches: Follow | None = None
         self._revision = 0
-        self._statistics = MirrorStatistics()  # of earlier runs, and what the writer does not count
+        self._split = 0
+        self._compared = 0
         self._pauses = Pauses()
         self._must_compare = False
         self._is_running = False
@@ -167,8 +168,7 @@ class Mirror:
         """
         if self._is_running:
             raise ClientUsageError("the mirror is running: make another one for another copy")
-        before, self._writer = self._writer, self._new_writer()
-        self._statistics = self._added(before)
+        self._writer.begin_run(secrets.token_hex(8))
         self._is_running = True
         try:
             while True:
@@ -177,7 +177,7 @@ class Mirror:
                 except CheckpointChanged:
                     pass  # load it again
                 except TooLarge as refusal:
-                    self._limits = _smaller(self._limits, refusal)
+                    self._limits = self._limits.halved(by_ops=refusal.by_ops)
                 except EtcdError as error:
                     lacks_history = isinstance(error, CompactedError | StoreRolledBackError)
                     if not lacks_history and not passes(error):
@@ -188,7 +188,7 @@ class Mirror:
                         await self._pauses.wait()
                     else:
                         self._pauses.failures += 1
-        except BaseException as end:  # a cancellation too: tasks in `wait` are told
+        except BaseException as end:  # a cancellation too: tasks in `wait_revision` are told
             self._end = end
             raise
         finally:
@@ -197,7 +197,7 @@ class Mirror:
             self._ends += 1
             self._waiters.wake()
 
-    async def wait(self, revision: int) -> None:
+    async def wait_revision(self, revision: int) -> None:
         """Wait until the destination has every change of the source up to a revision; if need be, for the next run.
 
         Args:
@@ -220,21 +220,10 @@ class Mirror:
 
     def statistics(self) -> MirrorStatistics:
         """A snapshot of the counters."""
+        writer = self._writer
         is_connected = self._batches is not None and self._batches.is_connected
-        counters = self._added(self._writer)
-        return replace(counters, revision=self.revision, error=self._writer.error, is_connected=is_connected)
-
-    def _added(self, writer: MirrorWriter) -> MirrorStatistics:
-        before = self._statistics
-        return replace(
-            before,
-            txns=before.txns + writer.txns,
-            puts=before.puts + writer.puts,
-            deletes=before.deletes + writer.deletes,
-        )
-
-    def _new_writer(self) -> MirrorWriter:
-        return MirrorWriter(self._destination, self._key, secrets.token_hex(8), self._delay)
+        counters = self._revision, writer.txns, writer.puts, writer.deletes, self._split, self._compared
+        return MirrorStatistics(*counters, writer.error, is_connected)
 
     # Copying.
 
@@ -265,7 +254,7 @@ class Mirror:
         await self._writer.begin_base(head.cluster_id, *self._prefixes)
         if self._overlaps:
             await self._check_apart(head.revision)
-        self._statistics = replace(self._statistics, compared=self._statistics.compared + 1)
+        self._compared += 1
         base = BaseCopy(
             self._source,
             self._destination,
@@ -275,8 +264,7 @@ class Mirror:
             limits=self._limits,
             write=self._writer.write_base,
         )
-        revision = await base.run()
-        await self._write(Step((), revision))
+        await self._write(CopyTxn((), await base.run()))
         self._must_compare = False
 
     async def _copy_changes(self, batch: MirrorBatch, batches: Follow) -> None:
@@ -287,13 +275,13 @@ class Mirror:
             events += batch.changes
             revision = batch.revision
         is_split = False
-        for step in steps(self._changes(events), self.revision, self._limits):
-            await self._write(step)
-            if not step.is_complete and not is_split:
-                self._statistics = replace(self._statistics, split=self._statistics.split + 1)
-            is_split = not step.is_complete
+        for txn in txns_of(self._changes(events), self.revision, self._limits):
+            await self._write(txn)
+            if not txn.is_complete and not is_split:
+                self._split += 1
+            is_split = not txn.is_complete
         if self.revision < revision and not events:
-            await self._write(Step((), revision))  # so that no compaction overtakes a quiet prefix
+            await self._write(CopyTxn((), revision))  # so that no compaction overtakes a quiet prefix
 
     def _changes(self, events: list[Event]) -> Iterator[tuple[int, Change]]:
         """The changes at the destination that correspond to events of the source."""
@@ -325,19 +313,12 @@ class Mirror:
             await writer.begin_base(checkpoint.cluster_id, *self._prefixes)
         raise MirrorError("source and destination are one cluster, and what is written there is below the prefix")
 
-    async def _write(self, step: Step) -> None:
-        await self._writer.write(step)
-        self._progressed(step.revision)
+    async def _write(self, txn: CopyTxn) -> None:
+        await self._writer.write(txn)
+        self._progressed(txn.revision)
 
     def _progressed(self, revision: int) -> None:
         self._revision = revision
         self._pauses.reset()
         self._writer.error = None
         self._waiters.wake()
-
-
-def _smaller(limits: Limits, refusal: TooLarge) -> Limits:
-    """The limits to try next."""
-    if refusal.by_ops:
-        return Limits(max(1, limits.ops // 2), limits.bytes)
-    return Limits(limits.ops, limits.bytes // 2)

@@ -145,7 +145,7 @@ async def count(tx: Transaction) -> int:
 
 
 async def tick_work(tick: Tick) -> int:
-    assert_type((tick.time, tick.is_newest()), tuple[datetime, Compare])
+    assert_type((tick.time, tick.newest_condition()), tuple[datetime, Compare])
     return 1
 
 

@@ -39,7 +39,7 @@ class PriorityQueue(ItemQueue):
         name: its name.
         writer: makes the puts and the txns that take, as of `Queue`.
         timeout: seconds for a call that has no `timeout` of its own, and for one attempt to take; None for no limit.
-            Default: 5, as of `Client`.
+            Default: that of the client.
 
     Raises:
         InvalidRequestError, EmptyKeyError, TypeError: an argument is invalid.

@@ -138,7 +138,7 @@ class Queue(ItemQueue):
         writer: makes the puts and the txns that take, such as `client.exactly_once()`, with which no answer that is
             lost leaves an item in doubt. Default: the client.
         timeout: seconds for a call that has no `timeout` of its own, and for one attempt to take; None for no limit.
-            Default: 5, as of `Client`.
+            Default: that of the client.
 
     Raises:
         InvalidRequestError, EmptyKeyError, TypeError: an argument is invalid.

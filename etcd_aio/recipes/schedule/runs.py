@@ -42,7 +42,7 @@ class Tick:
     fencing_token: int
     _marker: bytes
 
-    def is_newest(self) -> Compare:
+    def newest_condition(self) -> Compare:
         """The condition that no other run has begun since, for txns of the application.
 
         With `claim=True` it also fails once the tick has ended.
