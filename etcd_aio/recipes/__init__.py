@@ -41,10 +41,9 @@ from etcd_aio.recipes.schedule.ticks import CatchUp as CatchUp
 from etcd_aio.recipes.schedule.ticks import NextTick as NextTick
 from etcd_aio.recipes.stm.isolation import Isolation as Isolation
 from etcd_aio.recipes.stm.stm import DEFAULT_MAX_ATTEMPTS as DEFAULT_MAX_ATTEMPTS
+from etcd_aio.recipes.stm.stm import StmCall as StmCall
 from etcd_aio.recipes.stm.stm import StmResult as StmResult
-from etcd_aio.recipes.stm.stm import run_stm as run_stm
 from etcd_aio.recipes.stm.transaction import Transaction as Transaction
-from etcd_aio.recipes.stm.turnstile import Turnstile as Turnstile
 from etcd_aio.recipes.work_queue.job import Job as Job
 from etcd_aio.recipes.work_queue.work_queue import DeadJob as DeadJob
 from etcd_aio.recipes.work_queue.work_queue import WorkQueue as WorkQueue

@@ -178,10 +178,6 @@ class Kubernetes:
     async def count(self, prefix: KeyLike, *, timeout: Timeout = UNSET) -> int:
         """Count the keys with a prefix.
 
-        Args:
-            prefix: the prefix.
-            timeout: seconds for the whole call.
-
         Raises:
             EtcdError: as every read.
         """

@@ -95,9 +95,6 @@ class Counter:
     async def get(self, *, timeout: Timeout = UNSET) -> int:
         """Read the value; 0 if the key does not exist.
 
-        Args:
-            timeout: seconds for the whole call; None for no limit.
-
         Raises:
             CounterError: the value of the key is not a number.
             EtcdError: as every read.

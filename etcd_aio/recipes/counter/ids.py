@@ -67,9 +67,6 @@ class IdAllocator:
     async def next(self, *, timeout: Timeout = UNSET) -> int:
         """Take an id; the first one is 1.
 
-        Args:
-            timeout: seconds for the whole call; None for no limit.
-
         Raises:
             CounterError: the value of the key is not a number; or it was deleted or set back, so that ids would be
                 given again. Only a process that has had larger ids can notice that.

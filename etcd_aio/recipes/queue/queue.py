@@ -86,9 +86,6 @@ class ItemQueue(AsyncIterator[Item]):
     async def size(self, *, timeout: Timeout = UNSET) -> int:
         """Count the items. Keys of queues whose names begin with `<name>/` and a digit are counted too.
 
-        Args:
-            timeout: seconds for the whole call; None for no limit.
-
         Raises:
             EtcdError: as every read.
         """
@@ -99,11 +96,7 @@ class ItemQueue(AsyncIterator[Item]):
         return found.count
 
     async def peek(self, limit: int = 1, *, timeout: Timeout = UNSET) -> tuple[Item, ...]:
-        """Read the first items, and leave them there.
-
-        Args:
-            limit: how many at most.
-            timeout: seconds for the whole call; None for no limit.
+        """Read the first items, at most `limit`, and leave them there.
 
         Raises:
             InvalidRequestError, TypeError: the limit is invalid.

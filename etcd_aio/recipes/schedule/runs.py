@@ -54,36 +54,15 @@ Work: TypeAlias = Callable[[Tick], Awaitable[object]]
 """A function that runs at each tick."""
 
 
-class WorkError(Exception):
-    """The work has raised an exception, which is not one of etcd's calls around it.
-
-    Attributes:
-        error: the exception.
-    """
-
-    def __init__(self, error: Exception) -> None:
-        super().__init__()
-        self.error = error
-
-
 @dataclass(frozen=True, slots=True)
-class Setting:
-    """What a schedule was given: see `Schedule`.
+class ScheduleSetting:
+    """The arguments of a `Schedule`, and what follows from them.
 
     Attributes:
-        store: the client.
-        log: of the schedule.
-        what: its kind and name, for logs.
+        what: the schedule, for logs.
         last_key: has the newest tick that was started.
         open_key: has the tick that has not ended.
         runs: the prefix of the records.
-        times: the ticks.
-        catch_up: what becomes of missed ticks.
-        grace: for how long a tick is not missed.
-        keep: seconds of the records.
-        max_tries: of a tick.
-        value: of the records.
-        clock: the time.
         new_lock: makes the lock of a tick that is claimed.
         source: lends the lease of that lock; it is over when the client is closed.
     """
@@ -106,8 +85,8 @@ class Setting:
 
 
 @dataclass(frozen=True, slots=True)
-class _State:
-    """What the store says.
+class _ScheduleState:
+    """The keys of a schedule, as they were read.
 
     Attributes:
         last: the newest tick that was started.
@@ -127,14 +106,9 @@ def _present(result: TxnResult, records: Iterable[op.GetOp]) -> tuple[KeyValue, 
 
 
 class Run:
-    """One call of `Schedule.run`.
+    """One call of `Schedule.run`."""
 
-    Args:
-        setting: of the schedule.
-        work: what is run.
-    """
-
-    def __init__(self, setting: Setting, work: Work) -> None:
+    def __init__(self, setting: ScheduleSetting, work: Work) -> None:
         self._setting = setting
         self._store = setting.store
         self._work = work
@@ -143,11 +117,12 @@ class Run:
         self._guard = 0  # the revision that they depend on
         self._is_behind = False
 
-    async def step(self) -> None:
+    async def step(self) -> Exception | None:
         """Run a tick, or wait until one may be due.
 
+        Returns the exception of the work, which must not be taken for one of a call to etcd.
+
         Raises:
-            WorkError: the work has raised an exception.
             EtcdError: as every txn.
         """
         state = await self._look()
@@ -156,13 +131,16 @@ class Run:
             planned = self._plan(state)
             if planned.start is None:
                 await self._sleep(planned)
-                return
+                return None
             tick = await self._start(state, planned.start)
-        if tick is not None:
-            try:
-                await self._work(tick)
-            except Exception as error:
-                raise WorkError(error) from error
+        return None if tick is None else await self._run(tick)
+
+    async def _run(self, tick: Tick) -> Exception | None:
+        try:
+            await self._work(tick)
+        except Exception as error:
+            return error
+        return None
 
     def end(self) -> None:
         """Leave nothing behind but the lease of a record."""
@@ -170,7 +148,7 @@ class Run:
 
     # The state.
 
-    async def _look(self) -> _State:
+    async def _look(self) -> _ScheduleState:
         """Read the state; begin the schedule, if that was not done yet."""
         setting = self._setting
         while True:
@@ -181,20 +159,22 @@ class Run:
             begin = op.put(setting.last_key, text_of(self._now().replace(microsecond=0)))
             await self._store.do(op.txn(when=[Key(setting.last_key).missing], then=[begin]), retry="safe")
 
-    async def _read(self) -> _State | None:
+    async def _read(self) -> _ScheduleState | None:
         last = op.get(self._setting.last_key)
         if not self._in_doubt:
             kv = await self._store.do(last)
-            return None if kv is None else _State(tick_of(kv.value), kv.mod_revision)
+            return None if kv is None else _ScheduleState(tick_of(kv.value), kv.mod_revision)
         records = [op.get(key) for key in self._in_doubt]
         found = await self._store.do(op.txn(then=[last, *records]))
         kv = found[last]
-        return None if kv is None else _State(tick_of(kv.value), kv.mod_revision, records=_present(found, records))
+        return (
+            None if kv is None else _ScheduleState(tick_of(kv.value), kv.mod_revision, records=_present(found, records))
+        )
 
     def _now(self) -> datetime:
         return instant_of(self._setting.clock())
 
-    def _plan(self, state: _State) -> Plan:
+    def _plan(self, state: _ScheduleState) -> Plan:
         setting = self._setting
         now = self._now()
         was_behind, self._is_behind = self._is_behind, state.last > now + _AHEAD
@@ -219,7 +199,7 @@ class Run:
 
     # Starts.
 
-    async def _start(self, state: _State, start: datetime) -> Tick | None:
+    async def _start(self, state: _ScheduleState, start: datetime) -> Tick | None:
         """Start a tick, unless another process does, or has done so."""
         setting = self._setting
         if not self._lease:
@@ -292,38 +272,33 @@ class Run:
 class ClaimingRun(Run):
     """One call of `Schedule.run` with `claim=True`."""
 
-    async def step(self) -> None:
+    async def step(self) -> Exception | None:
         """See `Run.step`. Also raises LockLostError, when the work was cancelled."""
         state = await self._look()
         if state.open is None:
             planned = self._plan(state)
             if planned.start is None:
                 await self._sleep(planned)
-                return
-        error: Exception | None = None
-        lock = self._setting.new_lock()
-        async with lock:  # while another process holds it, this one stands by
+                return None
+        failure = None
+        async with self._setting.new_lock() as lock:  # while another process holds it, this one stands by
             tick = await self._begin(lock, await self._look())
             if tick is not None:
-                try:
-                    await self._work(tick)
-                except Exception as raised:
-                    error = raised
-                else:
+                failure = await self._run(tick)
+                if failure is None:
                     await self._close(lock, tick.fencing_token)
-        if error is not None:
-            raise WorkError(error)
+        return failure
 
     def _looks_often(self) -> bool:
         return True  # a tick may have begun after it was looked for here, and may lose its process
 
-    async def _read(self) -> _State | None:
+    async def _read(self) -> _ScheduleState | None:
         last, open_ = op.get(self._setting.last_key), op.get(self._setting.open_key)
         found = await self._store.do(op.txn(then=[last, open_]))
         kv = found[last]
-        return None if kv is None else _State(tick_of(kv.value), kv.mod_revision, found[open_])
+        return None if kv is None else _ScheduleState(tick_of(kv.value), kv.mod_revision, found[open_])
 
-    async def _begin(self, lock: Lock, state: _State) -> Tick | None:
+    async def _begin(self, lock: Lock, state: _ScheduleState) -> Tick | None:
         """Begin the tick that has not ended, or the one that is due."""
         if state.open is not None:
             return await self._begin_again(lock, state.open)

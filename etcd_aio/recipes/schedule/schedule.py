@@ -21,7 +21,7 @@ from etcd_aio.base import PATIENT, Pauses, log_for, when_constructed
 from etcd_aio.calls import StoreCalls
 from etcd_aio.concurrency import Lock
 from etcd_aio.errors import InvalidRequestError, LeaseNotFoundError, LockLostError, NoSpaceError
-from etcd_aio.recipes.schedule.runs import ClaimingRun, Run, Setting, Work, WorkError
+from etcd_aio.recipes.schedule.runs import ClaimingRun, Run, ScheduleSetting, Work
 from etcd_aio.recipes.schedule.ticks import CatchUp, Computed, NextTick, Times, interval, tick_of
 from etcd_aio.types import ValueLike, shown_key
 
@@ -102,7 +102,7 @@ class Schedule:
             return Lock(client, source, encoded + b"/claim", ttl=ttl, value=what)
 
         self._log = log_for(logger, client)
-        self._setting = Setting(
+        self._setting = ScheduleSetting(
             store=client,
             log=self._log,
             what=f"schedule {shown_key(encoded)[1:]}",
@@ -167,23 +167,20 @@ class Schedule:
         try:
             while True:
                 try:
-                    await run.step()
-                    pauses.reset()
-                    continue
-                except WorkError as raised:
-                    failure = raised.error
+                    failure = await run.step()
                 except LockLostError as error:
                     self._log.warning("%s: a tick is left to another process: %s", self._setting.what, error)
-                    failure = None
+                    await pauses.wait()
                 except EtcdError as error:
                     if not (error.retryable or isinstance(error, _PASSING)):
                         raise
                     text = "%s: its state could not be read or changed; this is tried again: %s"
                     self._log.warning(text, self._setting.what, error)
-                    failure = None
-                if failure is not None:
-                    raise failure
-                await pauses.wait()
+                    await pauses.wait()
+                else:
+                    pauses.reset()
+                    if failure is not None:
+                        raise failure
         finally:
             run.end()
 

@@ -49,8 +49,8 @@ class StmResult(Generic[T_co]):
         return f"StmResult(revision={self.revision}, attempts={self.attempts})"
 
 
-class _Stm(Generic[T]):
-    """One call of `Client.stm`, which has its arguments."""
+class StmCall(Generic[T]):
+    """One call of `Store.stm`, which has its arguments; it ends by the deadline, an instant of the running loop."""
 
     def __init__(
         self,
@@ -81,6 +81,7 @@ class _Stm(Generic[T]):
         self._pass: Pass | None = None
 
     async def run(self) -> StmResult[T]:
+        """Run the function until an attempt has committed; see `Store.stm`."""
         known: Snapshot | None = None
         committed: Snapshot | None = None
         try:
@@ -194,27 +195,3 @@ class _Stm(Generic[T]):
         error.call = "stm"
         error.seconds = self._clock() - self._began
         return error
-
-
-async def run_stm(
-    store: StoreCalls,
-    function: Callable[[Transaction], Awaitable[T]],
-    *,
-    isolation: Isolation,
-    prefetch: Iterable[KeyLike],
-    max_attempts: int,
-    writer: Writer | None,
-    deadline: float,
-) -> StmResult[T]:
-    """Run a function as a transaction; see `Client.stm`.
-
-    Args:
-        store: the client.
-        function: see `Client.stm`, as the other arguments.
-        isolation: the isolation level.
-        prefetch: keys that are read first, in one round trip.
-        max_attempts: the most commits.
-        writer: makes the commits.
-        deadline: the instant of the loop by which the call ends.
-    """
-    return await _Stm(store, function, isolation, prefetch, max_attempts, writer, deadline).run()

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import suppress
+from contextlib import AbstractAsyncContextManager, nullcontext, suppress
 from typing import Final, TypeVar
 
 from etcd_aio import KeyRange, KeyValue, Operation, RangeResult, op
@@ -101,10 +101,7 @@ class Transaction:
         self._check()
         keys = KeyRange.of(key, range_end=range_end, prefix=prefix)
         reads = self._reads
-        if reads.base == 0 and reads.level.is_pinned:
-            async with self._first:
-                found = await self._range(keys)
-        else:
+        async with self._revision_fixed():
             found = await self._range(keys)
         if found.more:
             text = f"a range of a transaction has at most {MAX_RANGE_KEYS} keys; {shown_keys(keys.key, keys.range_end)}"
@@ -159,10 +156,7 @@ class Transaction:
     async def _get(self, keys: tuple[bytes, ...]) -> dict[bytes, KeyValue | None]:
         self._check()
         reads = self._reads
-        if reads.base == 0 and reads.level.is_pinned:
-            async with self._first:  # the others wait until the revision is known
-                await self._read_unknown(keys)
-        else:
+        async with self._revision_fixed():
             await self._read_unknown(keys)
         found: dict[bytes, KeyValue | None] = {}
         for key in keys:
@@ -173,6 +167,10 @@ class Transaction:
                 if reads.level.caches:
                     reads.reads[key] = reads.known[key]
         return found
+
+    def _revision_fixed(self) -> AbstractAsyncContextManager[None]:
+        """One read fixes the revision at the levels that have one for all reads: the others wait for it."""
+        return self._first if self._reads.base == 0 and self._reads.level.is_pinned else nullcontext()
 
     async def _read_unknown(self, keys: tuple[bytes, ...]) -> None:
         reads = self._reads

@@ -203,9 +203,6 @@ class WorkQueue:
     async def size(self, *, timeout: Timeout = UNSET) -> int:
         """Count the jobs that are queued or running.
 
-        Args:
-            timeout: seconds for the whole call; None for no limit.
-
         Raises:
             EtcdError: as every read.
         """
@@ -214,11 +211,7 @@ class WorkQueue:
         return found.count
 
     async def dead(self, limit: int = 100, *, timeout: Timeout = UNSET) -> tuple[DeadJob, ...]:
-        """Read the first jobs that were given up.
-
-        Args:
-            limit: how many at most.
-            timeout: seconds for the whole call; None for no limit.
+        """Read the first jobs that were given up, at most `limit`.
 
         Raises:
             InvalidRequestError, TypeError: the limit is invalid.
@@ -236,10 +229,6 @@ class WorkQueue:
 
     async def revive(self, dead: DeadJob, *, timeout: Timeout = UNSET) -> bool:
         """Put a job that was given up back into the queue, with all its attempts before it.
-
-        Args:
-            dead: the job.
-            timeout: seconds for the whole call; None for no limit.
 
         Returns:
             bool: whether it was put back; False if it is no dead letter any more, or its id is in use.

@@ -143,7 +143,7 @@ async def test_a_lost_answer_that_is_taken_for_a_conflict_is_caught(monkeypatch:
         txn = reads.commit()
         return await self._calls.store.do(txn, timeout=seconds_left(self._deadline), retry="always")
 
-    monkeypatch.setattr(stm_module._Stm, "_commit", repeating)
+    monkeypatch.setattr(stm_module.StmCall, "_commit", repeating)
     with pytest.raises(AssertionError, match=r"read another state|applied twice"):
         await several_histories()
 

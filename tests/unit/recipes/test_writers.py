@@ -172,8 +172,7 @@ RECIPES: dict[str, Callable[[Any, Writer], Awaitable[None]]] = {
 INTERNAL = {
     "recipes/calls.py RecipeCalls",
     "recipes/queue/queue.py ItemQueue",
-    "recipes/stm/stm.py _Stm",
-    "recipes/stm/stm.py run_stm",
+    "recipes/stm/stm.py StmCall",
     "recipes/kubernetes.py Kubernetes",
     "concurrency/fenced.py FencedWriter",
     "calls/writer.py is_exact",
