@@ -21,7 +21,7 @@ from etcd_aio.errors import (
     MirrorError,
     StoreRolledBackError,
 )
-from etcd_aio.mirror.base_copy import BaseCopy
+from etcd_aio.mirror.base_copy import copy_base
 from etcd_aio.mirror.batching import CopyTxn, Limits, txns_of
 from etcd_aio.mirror.checkpoint import Checkpoint as Checkpoint
 from etcd_aio.mirror.follow import Follow as Follow
@@ -255,7 +255,7 @@ class Mirror:
         if self._overlaps:
             await self._check_apart(head.revision)
         self._compared += 1
-        base = BaseCopy(
+        revision = await copy_base(
             self._source,
             self._destination,
             prefix=self._prefix,
@@ -264,7 +264,7 @@ class Mirror:
             limits=self._limits,
             write=self._writer.write_base,
         )
-        await self._write(CopyTxn((), await base.run()))
+        await self._write(CopyTxn((), revision))
         self._must_compare = False
 
     async def _copy_changes(self, batch: MirrorBatch, batches: Follow) -> None:

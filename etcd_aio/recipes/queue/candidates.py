@@ -41,38 +41,44 @@ class Candidates:
     """The first items of a queue in key order, as far as they are known.
 
     Attributes:
+        keys: their keys, in order.
+        revisions: their `mod_revision`s, by key.
         is_complete: whether no item is left out.
     """
 
     def __init__(self) -> None:
-        self._keys: list[bytes] = []
-        self._revisions: dict[bytes, int] = {}
+        self.keys: list[bytes] = []
+        self.revisions: dict[bytes, int] = {}
         self.is_complete = False
 
     def __len__(self) -> int:
-        return len(self._keys)
+        return len(self.keys)
 
     def replace(self, found: Iterable[Candidate], *, is_complete: bool) -> None:
         """Know these and no others."""
-        self._revisions = {one.key: one.revision for one in found}
-        self._keys = sorted(self._revisions)
+        self.revisions = {candidate.key: candidate.revision for candidate in found}
+        self.keys = sorted(self.revisions)
         self.is_complete = is_complete
 
-    def add(self, found: Candidate) -> None:
-        """An item was put."""
-        if found.key not in self._revisions:
-            if not self.is_complete and (not self._keys or found.key > self._keys[-1]):
+    def forget(self) -> None:
+        """Know none."""
+        self.replace((), is_complete=False)
+
+    def add(self, found: Candidate, most: int | None = None) -> None:
+        """An item was put. If they are more than `most`, the last one is left out. Default: `MOST`."""
+        if found.key not in self.revisions:
+            if not self.is_complete and (not self.keys or found.key > self.keys[-1]):
                 return  # items before it may be left out
-            insort(self._keys, found.key)
-        self._revisions[found.key] = found.revision
-        if len(self._keys) > MOST:
-            del self._revisions[self._keys.pop()]
+            insort(self.keys, found.key)
+        self.revisions[found.key] = found.revision
+        if len(self.keys) > (MOST if most is None else most):
+            del self.revisions[self.keys.pop()]
             self.is_complete = False
 
     def remove(self, key: bytes) -> None:
         """An item is gone."""
-        if self._revisions.pop(key, None) is not None:
-            del self._keys[bisect_left(self._keys, key)]
+        if self.revisions.pop(key, None) is not None:
+            del self.keys[bisect_left(self.keys, key)]
 
     def pick(self, count: int, window: float, random: Callable[[], float]) -> list[Candidate]:
         """Choose items to try: the first ones, or some further back if others compete.
@@ -82,8 +88,8 @@ class Candidates:
             window: of how many items one is drawn; 1 for the first.
             random: returns a number in [0, 1).
         """
-        first = int(random() * min(len(self._keys), window))
-        return [Candidate(key, self._revisions[key]) for key in self._keys[first : first + count]]
+        first = int(random() * min(len(self.keys), window))
+        return [Candidate(key, self.revisions[key]) for key in self.keys[first : first + count]]
 
 
 class Spread:

@@ -45,15 +45,13 @@ class PriorityQueue(ItemQueue):
         InvalidRequestError, EmptyKeyError, TypeError: an argument is invalid.
     """
 
+    _kind = "priority queue"
+    _looks_again = True
+
     def __init__(
-        self,
-        client: StoreCalls,
-        name: KeyLike,
-        *,
-        writer: Writer | None = None,
-        timeout: Timeout = UNSET,
+        self, client: StoreCalls, name: KeyLike, *, writer: Writer | None = None, timeout: Timeout = UNSET
     ) -> None:
-        super().__init__(client, name, writer, timeout, kind="priority queue", looks_again=True)
+        super().__init__(client, name, writer=writer, timeout=timeout)
         self._sequences: dict[int, Sequence] = {}
 
     def _is_item(self, key: bytes) -> bool:

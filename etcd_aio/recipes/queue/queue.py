@@ -5,7 +5,7 @@ missing: a copy that came late, after an item was taken, would put it again. `ta
 """
 
 from collections.abc import AsyncIterator, Iterable
-from typing import Final
+from typing import ClassVar, Final
 
 from etcd_aio import Key, KeyRange, op
 from etcd_aio.arguments import encode_key, whole_number
@@ -23,25 +23,21 @@ MOST_ITEMS: Final = 120
 
 
 class ItemQueue(AsyncIterator[Item]):
-    """What queues have in common: items are taken, counted and shown."""
+    """The common part of queues: items are taken, counted and shown."""
+
+    _kind: ClassVar[str] = "queue"
+    _looks_again: ClassVar[bool] = False  # any item may be put before those that are known
 
     def __init__(
-        self,
-        client: StoreCalls,
-        name: KeyLike,
-        writer: Writer | None,
-        timeout: Timeout,
-        *,
-        kind: str,
-        looks_again: bool,
+        self, client: StoreCalls, name: KeyLike, *, writer: Writer | None = None, timeout: Timeout = UNSET
     ) -> None:
         encoded = encode_key(name, "name")
-        self._what = f"{kind} {shown_key(encoded)[1:]}"
+        self._what = f"{self._kind} {shown_key(encoded)[1:]}"
         self._prefix = encoded + b"/"
         self._calls = RecipeCalls(client, writer, timeout)
         # The keys of items go on with digits; those of queues below this name seldom do.
         self._keys = KeyRange(self._prefix + b"0", self._prefix + b":")
-        self._taker = Taker(self._calls, self._keys, self._is_item, self._what, looks_again=looks_again)
+        self._taker = Taker(self._calls, self._keys, self._is_item, self._what, looks_again=self._looks_again)
 
     @when_constructed
     def __repr__(self) -> str:
@@ -136,16 +132,6 @@ class Queue(ItemQueue):
     Raises:
         InvalidRequestError, EmptyKeyError, TypeError: an argument is invalid.
     """
-
-    def __init__(
-        self,
-        client: StoreCalls,
-        name: KeyLike,
-        *,
-        writer: Writer | None = None,
-        timeout: Timeout = UNSET,
-    ) -> None:
-        super().__init__(client, name, writer, timeout, kind="queue", looks_again=False)
 
     def _is_item(self, key: bytes) -> bool:
         return key[len(self._prefix) :].isdigit()

@@ -171,7 +171,7 @@ class Taker:
 
     async def _serve(self) -> None:
         if asyncio.get_running_loop().time() > self._listed_at + _KNOWN_SECONDS:
-            self._candidates.replace((), is_complete=False)
+            self._candidates.forget()
         task = asyncio.current_task()
         try:
             while self._waiting:
@@ -183,9 +183,9 @@ class Taker:
                     elif self._candidates.is_complete:
                         await self._wait()
                 except (CompactedError, StoreRolledBackError):
-                    self._candidates.replace((), is_complete=False)
+                    self._candidates.forget()
                 except EtcdError as error:
-                    self._candidates.replace((), is_complete=False)
+                    self._candidates.forget()
                     self._fail(error)
         finally:
             if self._task is task:
@@ -259,7 +259,7 @@ class Taker:
         except EtcdError as error:
             if not error.retryable:
                 raise
-            self._candidates.replace((), is_complete=False)
+            self._candidates.forget()
             await self._pauses.wait()
             return
         finally:
@@ -270,7 +270,7 @@ class Taker:
         if len(taken) < len(picked):
             self._spread.lost()
             if not (taken or is_watching or self._lists(picked)):  # others take the rest too
-                self._candidates.replace((), is_complete=False)
+                self._candidates.forget()
         else:
             self._spread.won()
 

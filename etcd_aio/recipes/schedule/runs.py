@@ -166,10 +166,8 @@ class Run:
             return None if kv is None else _ScheduleState(tick_of(kv.value), kv.mod_revision)
         records = [op.get(key) for key in self._in_doubt]
         found = await self._store.do(op.txn(then=[last, *records]))
-        kv = found[last]
-        return (
-            None if kv is None else _ScheduleState(tick_of(kv.value), kv.mod_revision, records=_present(found, records))
-        )
+        kv, present = found[last], _present(found, records)
+        return None if kv is None else _ScheduleState(tick_of(kv.value), kv.mod_revision, records=present)
 
     def _now(self) -> datetime:
         return instant_of(self._setting.clock())
@@ -293,10 +291,10 @@ class ClaimingRun(Run):
         return True  # a tick may have begun after it was looked for here, and may lose its process
 
     async def _read(self) -> _ScheduleState | None:
-        last, open_ = op.get(self._setting.last_key), op.get(self._setting.open_key)
-        found = await self._store.do(op.txn(then=[last, open_]))
+        last, opened = op.get(self._setting.last_key), op.get(self._setting.open_key)
+        found = await self._store.do(op.txn(then=[last, opened]))
         kv = found[last]
-        return None if kv is None else _ScheduleState(tick_of(kv.value), kv.mod_revision, found[open_])
+        return None if kv is None else _ScheduleState(tick_of(kv.value), kv.mod_revision, found[opened])
 
     async def _begin(self, lock: Lock, state: _ScheduleState) -> Tick | None:
         """Begin the tick that has not ended, or the one that is due."""

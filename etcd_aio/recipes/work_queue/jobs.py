@@ -13,7 +13,6 @@ A job is free if it has an item and no claim, and its delay is over.
 """
 
 import re
-from bisect import bisect_left, insort
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from enum import Enum
@@ -21,6 +20,7 @@ from typing import Final
 
 from etcd_aio import Event, KeyValue
 from etcd_aio.errors import InvalidRequestError
+from etcd_aio.recipes.queue.candidates import Candidate, Candidates
 from etcd_aio.types import shown_key
 
 WINDOW: Final = 256
@@ -148,7 +148,6 @@ class Board:
     """The first jobs of a work queue, and the claims and delays of all.
 
     Attributes:
-        is_complete: whether no job is left out.
         limit: how many items are to be listed.
         claims: the claims, by job.
         strays: the jobs whose claims were seen to have no lease. No worker writes such ones; they would never end.
@@ -156,28 +155,38 @@ class Board:
 
     def __init__(self, keys: JobKeys) -> None:
         self._keys = keys
-        self._jobs: list[bytes] = []
-        self._items: dict[bytes, int] = {}
+        self._items = Candidates()
         self._delays: dict[bytes, _Delay] = {}
         self._revision = 0  # of the listing
         self._applied = 0  # up to which changes are known
         self._doubtful: dict[bytes, int] = {}  # jobs that have changed at or before this revision
         self.claims: dict[bytes, Claim] = {}
         self.strays: set[bytes] = set()
-        self.is_complete = False
         self.limit = WINDOW
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether no job is left out."""
+        return self._items.is_complete
 
     def load(self, listed: Iterable[KeyValue], revision: int, *, is_complete: bool) -> None:
         """Know what was listed at a revision, and nothing else."""
-        self._items, self.claims, self.strays, self._delays = {}, {}, set(), {}
-        self._revision = 0
+        self.claims, self.strays, self._delays = {}, set(), {}
+        items: list[Candidate] = []
         for kv in listed:
-            self._put(kv)
-        self._jobs = sorted(self._items)
+            kind, job = self._keys.parsed(kv.key) or (None, b"")
+            if kind is Kind.ITEM:
+                items.append(Candidate(job, kv.mod_revision))
+            else:
+                self._put(kind, job, kv)
+        self._items.replace(items, is_complete=is_complete)
         self._revision = self._applied = revision
         self._doubtful = {job: until for job, until in self._doubtful.items() if until > revision}
-        self.is_complete = is_complete
-        self.limit = WINDOW + len(self.claims) + len(self._delays)
+        self.limit = self._most()
+
+    def _most(self) -> int:
+        """Items that are kept in mind: enough free ones, though many are claimed or delayed."""
+        return WINDOW + len(self.claims) + len(self._delays)
 
     def apply(self, event: Event) -> tuple[Kind, bytes] | None:
         """A key has changed. A member that is behind also tells of changes before the listing.
@@ -193,31 +202,18 @@ class Board:
     def _apply(self, event: Event, kind: Kind, job: bytes) -> None:
         self._doubtful.pop(job, None)
         if event.is_put:
-            is_new = kind is Kind.ITEM and job not in self._items
-            if is_new and not self.is_complete and (not self._jobs or job > self._jobs[-1]):
-                return  # jobs before it may be left out
-            self._put(event.kv)
-            if is_new:
-                insort(self._jobs, job)
-                if len(self._jobs) > WINDOW + len(self.claims) + len(self._delays):
-                    del self._items[self._jobs.pop()]
-                    self.is_complete = False
+            self._put(kind, job, event.kv)
         elif kind is Kind.ITEM:
-            if self._items.pop(job, None) is not None:
-                del self._jobs[bisect_left(self._jobs, job)]
+            self._items.remove(job)
         elif kind is Kind.CLAIM:
             self.claims.pop(job, None)
             self.strays.discard(job)
         elif kind is Kind.DELAY:
             self._delays.pop(job, None)
 
-    def _put(self, kv: KeyValue) -> None:
-        parsed = self._keys.parsed(kv.key)
-        if parsed is None:
-            return
-        kind, job = parsed
+    def _put(self, kind: Kind | None, job: bytes, kv: KeyValue) -> None:
         if kind is Kind.ITEM:
-            self._items[job] = kv.mod_revision
+            self._items.add(Candidate(job, kv.mod_revision), self._most())
         elif kind is Kind.CLAIM:
             self.claims[job] = Claim(kv.create_revision, kv.lease)
             if kv.lease:
@@ -242,10 +238,10 @@ class Board:
             random: returns a number in [0, 1).
         """
         found: list[FreeJob] = []
-        for job in self._jobs:
+        for job in self._items.keys:
             delay = self._delays.get(job)
             if self._is_open(job) and (delay is None or delay.until <= now):
-                found.append(FreeJob(job, self._items[job], 0 if delay is None else delay.revision))
+                found.append(FreeJob(job, self._items.revisions[job], 0 if delay is None else delay.revision))
                 if len(found) >= count + window - 1:
                     break
         first = int(random() * min(len(found), window))
@@ -253,7 +249,9 @@ class Board:
 
     def next_due(self, now: float) -> float | None:
         """When the next delay is over, in seconds since 1970; None if there is none."""
-        later = (delay.until for job, delay in self._delays.items() if job in self._items and self._is_open(job))
+        later = (
+            delay.until for job, delay in self._delays.items() if job in self._items.revisions and self._is_open(job)
+        )
         return min((until for until in later if until > now), default=None)
 
     def _is_open(self, job: bytes) -> bool:

@@ -160,7 +160,7 @@ RECIPES: dict[str, Callable[[Any, Writer], Awaitable[None]]] = {
     "store.py stm": use_stm,
     "recipes/counter/counter.py Counter": use_counter,
     "recipes/counter/ids.py IdAllocator": use_ids,
-    "recipes/queue/queue.py Queue": use_queue,
+    "recipes/queue/queue.py ItemQueue": use_queue,
     "recipes/queue/priority_queue.py PriorityQueue": use_priority_queue,
     "recipes/work_queue/work_queue.py WorkQueue": use_work_queue,
     "recipes/barrier/barrier.py Barrier": use_barrier,
@@ -171,7 +171,6 @@ RECIPES: dict[str, Callable[[Any, Writer], Awaitable[None]]] = {
 # What those make, and hand their writer to; and what has the rule.
 INTERNAL = {
     "recipes/calls.py RecipeCalls",
-    "recipes/queue/queue.py ItemQueue",
     "recipes/stm/stm.py StmCall",
     "recipes/kubernetes.py Kubernetes",
     "concurrency/fenced.py FencedWriter",
