@@ -60,7 +60,6 @@ INTERNAL: Final = frozenset(
     | _of("etcd_aio.concurrency.Session", "borrow try_borrow adopt run end delete close is_lent over")
     | _of("etcd_aio.observing", "ObservedCall ObserverGroup with_defaults")
     | _of("etcd_aio.recipes", "StmCall")
-    | _of("etcd_aio.recipes.Job", "lose claim_deleted is_ending")
     | _of("etcd_aio.services", "JSONValue KeptEntry")
     | _of("etcd_aio.base", "ATTEMPT_SECONDS Log REMEMBERED Unwinding check_loop in_thread key_space_of log_for now")
     | _of("etcd_aio.base", "repeat_unanswered resolve start_timer_at wake when_constructed")

@@ -68,13 +68,7 @@ def pack(changes: Iterable[Change], limits: Limits) -> Iterator[tuple[Change, ..
 
 
 def txns_of(changes: Iterable[tuple[int, Change]], before: int, limits: Limits) -> Iterator[CopyTxn]:
-    """Make txns of changes.
-
-    Args:
-        changes: each with its revision, in the order of revisions; whole revisions.
-        before: the revision that is copied already.
-        limits: of a txn.
-    """
+    """Make txns of whole revisions: of changes in order, each with its revision. The one before is copied already."""
     joined: dict[bytes, bytes | None] = {}
     size = 0
     for revision, group in groupby(changes, key=lambda change: change[0]):

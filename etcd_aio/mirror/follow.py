@@ -6,7 +6,6 @@ Each batch says how far the receiver is with it, and a later follow goes on from
 
 from collections.abc import AsyncIterator, Collection, Sequence
 from dataclasses import dataclass
-from types import TracebackType
 from typing import ClassVar, Final, Self
 
 from etcd_aio import UNSET, Event, EventType, KeyLike, KeyRange, KeyValue, Scan, Timeout, Watcher, op
@@ -92,9 +91,7 @@ class Follow(NotAwaitable, AsyncIterator[MirrorBatch]):
         self._is_entered = True
         return self
 
-    async def __aexit__(
-        self, exc_type: type[BaseException] | None, exc: BaseException | None, traceback: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *exc: object) -> None:
         await self.aclose()
 
     async def aclose(self) -> None:
@@ -148,7 +145,7 @@ class Follow(NotAwaitable, AsyncIterator[MirrorBatch]):
         return batch
 
     async def _next(self) -> MirrorBatch | None:
-        """The next batch; None if something else is to be done before."""
+        """The next batch; None if another step comes before it."""
         if self._error is not None:
             raise self._error.with_traceback(None)  # it is raised repeatedly, and the traceback would grow
         try:
@@ -222,12 +219,7 @@ class Follow(NotAwaitable, AsyncIterator[MirrorBatch]):
 
 
 class _Base:
-    """The keys as they are, by pages, without those that the receiver has.
-
-    Args:
-        scan: of the keys.
-        known: the keys that the receiver has, sorted.
-        complete_to: the revision up to which it has the changes of these.
+    """The keys as they are, by pages, without those that the receiver has up to a revision.
 
     Attributes:
         is_complete: whether the last page was read.

@@ -8,17 +8,12 @@ from etcd_aio.calls import StoreCalls, Writer, is_exact, writer_for
 
 
 class RecipeCalls:
-    """The calls of one object of a recipe.
-
-    Args:
-        store: the client.
-        writer: makes the txns. Default: the client.
-        timeout: seconds for a call that has no `timeout` of its own. Default: that of the client.
+    """The calls of one object of a recipe, which was given these arguments.
 
     Attributes:
-        store: the same.
+        store: reads, and sends txns again.
         is_exact: whether the answers of the writer are true of every copy of a txn.
-        timeout: seconds; None for no limit.
+        timeout: seconds for a call that has no `timeout` of its own; None for no limit.
 
     Raises:
         InvalidRequestError, TypeError: the writer is of another store, or the timeout is invalid.

@@ -94,7 +94,7 @@ def ended_calls_counted() -> None:
     """Add for a call that has ended by its deadline before its txn was sent, and has said that nothing was added."""
 
     def all_of_them(self: Any, calls: Any) -> Any:
-        return calls, sums.sums(self._value, [one.work for one in calls], self._minimum, self._maximum)
+        return calls, *sums.sums(self._value, [one.work for one in calls], self._minimum, self._maximum)
 
     swap(Counter, "_sums", all_of_them)
 

@@ -17,7 +17,7 @@ from etcd_aio.calls import StoreCalls, Writer
 from etcd_aio.errors import CounterError, CounterLimitError, InvalidRequestError, ResultLostError
 from etcd_aio.recipes.calls import RecipeCalls, seconds_left
 from etcd_aio.recipes.combiner import CombinedCall, Combiner
-from etcd_aio.recipes.counter.sums import Refusal, Sums, sums
+from etcd_aio.recipes.counter.sums import RefusedAddition, sums
 from etcd_aio.types import KeyLike, shown_key
 
 _MOST_DIGITS: Final = 1000  # Python converts more only if it is told to
@@ -144,14 +144,14 @@ class Counter:
         deadline = max(call.deadline for call in calls)
         if self._known_revision is None:
             self._learn(await self._read(deadline))
-        batch, found = self._sums(calls)
-        if batch and not found.is_changed:  # what is remembered may be old, and nothing is sent that would tell
+        batch, outcomes, total = self._sums(calls)
+        if batch and total is None:  # what is remembered may be old, and nothing is sent that would tell
             self._learn(await self._read(deadline))
-            batch, found = self._sums(batch)
-        if found.is_changed:
+            batch, outcomes, total = self._sums(batch)
+        if total is not None:
             for call in batch:
                 call.is_sent = True
-            put = op.put(self._key, str(found.total))
+            put = op.put(self._key, str(total))
             result = await self._put_at(self._known_revision or 0, put, deadline)
             if not result.succeeded:
                 if isinstance(result, ResultLostError):
@@ -159,17 +159,17 @@ class Counter:
                 else:
                     self._learn(result[self._look])
                 return False
-            self._value, self._known_revision = found.total, result.revision
-        for call, outcome in zip(batch, found.outcomes, strict=True):
-            call.resolve(self._refused(outcome, call.work) if isinstance(outcome, Refusal) else outcome)
+            self._value, self._known_revision = total, result.revision
+        for call, outcome in zip(batch, outcomes, strict=True):
+            call.resolve(self._refused(outcome, call.work) if isinstance(outcome, RefusedAddition) else outcome)
         return True
 
-    def _sums(self, calls: list[_Addition]) -> tuple[list[_Addition], Sums]:
-        """What is sent, and what comes of it. A call that has ended meanwhile was told that nothing is added."""
+    def _sums(self, calls: list[_Addition]) -> tuple[list[_Addition], list[int | RefusedAddition], int | None]:
+        """The calls to send, and their sums. A call that has ended meanwhile was told that nothing is added."""
         batch = [call for call in calls if not call.has_ended]
         least = -_LARGEST if self._minimum is None else self._minimum
         most = _LARGEST if self._maximum is None else self._maximum
-        return batch, sums(self._value, [call.work for call in batch], least, most)
+        return batch, *sums(self._value, [call.work for call in batch], least, most)
 
     def _learn(self, kv: KeyValue | None) -> None:
         self._value = self._number(kv)
@@ -203,7 +203,7 @@ class Counter:
             raise CounterError(f"the value of {shown_key(self._key)} is not a whole number in decimal digits")
         return int(kv.value)
 
-    def _refused(self, refusal: Refusal, number: int) -> CounterLimitError:
+    def _refused(self, refusal: RefusedAddition, number: int) -> CounterLimitError:
         bound, limit = ("maximum", self._maximum) if number > 0 else ("minimum", self._minimum)
         if limit is None:
             text = f"{shown_key(self._key)} would have more than {_MOST_DIGITS} digits"

@@ -25,14 +25,7 @@ def encoded_values(values: Iterable[ValueLike], most: int) -> list[bytes]:
 
 
 async def put_once(calls: RecipeCalls, what: str, keys: Iterable[bytes], txn: op.TxnOp, deadline: float) -> TxnResult:
-    """Send a txn that puts items. It is not repeated: a late copy would put them again after they were taken.
-
-    Args:
-        calls: of the queue.
-        what: the queue, for the error.
-        keys: of the items.
-        txn: puts them.
-        deadline: the instant of the running loop by which the call ends.
+    """Send a txn that puts items under keys. It is not repeated: a late copy would put them after they were taken.
 
     Raises:
         ItemInDoubtError: the answer was lost.

@@ -51,8 +51,8 @@ logger: Final = logging.getLogger("etcd_aio.queues")
 MOST_AT_A_TIME: Final = 16
 """Items of one txn: with the largest values that etcd accepts by default, the answer is 24 MiB."""
 
-_FEWEST_LISTED: Final = MOST_AT_A_TIME  # keys of a look that is for one claim
-_KNOWN_SECONDS: Final = 1.0  # that a look is good for
+_FEWEST_LISTED: Final = MOST_AT_A_TIME  # keys of a listing that is for one claim
+_KNOWN_SECONDS: Final = 1.0  # that a listing is good for
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -98,13 +98,7 @@ class Taker:
     """
 
     def __init__(
-        self,
-        calls: RecipeCalls,
-        keys: KeyRange,
-        is_item: Callable[[bytes], bool],
-        what: str,
-        *,
-        looks_again: bool,
+        self, calls: RecipeCalls, keys: KeyRange, is_item: Callable[[bytes], bool], what: str, *, looks_again: bool
     ) -> None:
         self._calls = calls
         self._store = calls.store
@@ -117,8 +111,8 @@ class Taker:
         self._left: deque[Item | EtcdError] = deque()  # for the next consumers: none waits while there are any
         self._candidates = Candidates()
         self._listed_at = 0.0
-        self._revision = 0  # of the last look
-        self._factor = 1  # of the limit of a look, while keys that are no items come first
+        self._revision = 0  # of the last listing
+        self._factor = 1  # of the limit of a listing, while keys that are no items come first
         self._spread = Spread()
         self._pauses = Pauses(SOON)  # after claims that were refused, one after the other
         self._task: asyncio.Task[None] | None = None
@@ -192,18 +186,15 @@ class Taker:
                 self._task = None
 
     async def _look(self) -> None:
-        """List the first items. A key in their range that is no item must not hide those behind it."""
-        found = await repeat_unanswered(
-            lambda: self._store.range(
-                self._keys.key, range_end=self._keys.range_end, limit=self._limit(), keys_only=True, timeout=None
-            )
-        )
-        self._know(found)
+        self._know(await repeat_unanswered(lambda: self._store.do(self._listing(), timeout=None)))
 
-    def _limit(self) -> int:
-        """Keys of a look: for several claims, or for the next one alone."""
+    def _listing(self) -> op.RangeOp:
+        """A read of the first items: for several claims, or for the next one alone.
+
+        A key in their range that is no item must not hide those behind it.
+        """
         most = max(_FEWEST_LISTED, 2 * int(self._spread.window)) if self._looks_again else LARGEST_WINDOW
-        return min(most, LARGEST_WINDOW) * self._factor
+        return op.RangeOp(self._keys, limit=min(most, LARGEST_WINDOW) * self._factor, keys_only=True)
 
     def _know(self, found: RangeResult) -> None:
         items = [Candidate(kv.key, kv.mod_revision) for kv in found if self._is_item(kv.key)]
@@ -238,7 +229,7 @@ class Taker:
     def _learn(self, events: Sequence[Event]) -> None:
         for event in events:
             if event.revision <= self._revision or not self._is_item(event.key):
-                continue  # a member that is behind delivers what the look has shown already
+                continue  # a member that is behind delivers what the listing has shown already
             if event.type is EventType.PUT:
                 self._candidates.add(Candidate(event.key, event.revision))
             else:
@@ -291,8 +282,7 @@ class Taker:
         ]
         whole = parts[0] if len(parts) == 1 else op.txn(then=parts)
         if self._lists(picked) and not self._is_watching:
-            look = op.range(self._keys.key, range_end=self._keys.range_end, limit=self._limit(), keys_only=True)
-            whole = op.txn(when=whole.when, then=whole.then, otherwise=[look])
+            whole = op.txn(when=whole.when, then=whole.then, otherwise=[self._listing()])
         try:
             result = await self._calls.commit(whole, self._calls.timeout)
             if result.responses and isinstance(found := result.responses[0], RangeResult):
@@ -335,7 +325,7 @@ def _shown(candidates: Sequence[Candidate]) -> str:
 
 
 def _deleted(result: TxnResult, count: int) -> list[Item | None]:
-    """What each of the deletions has deleted; None where the item was gone."""
+    """The item of each deletion; None where it was gone."""
     found: list[Item | None] = []
     for reply in (result,) if count == 1 else result.responses:
         deletion = reply.responses[0] if isinstance(reply, TxnResult) and reply.succeeded else None

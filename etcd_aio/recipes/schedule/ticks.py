@@ -101,15 +101,7 @@ class Plan:
 
 
 def plan(times: Times, last: datetime, now: datetime, grace: timedelta, catch_up: CatchUp) -> Plan:
-    """Decide what to do.
-
-    Args:
-        times: the ticks.
-        last: the newest tick that was started.
-        now: the time.
-        grace: for how long after its time a tick is not missed, unless the next one is due.
-        catch_up: what becomes of missed ticks.
-    """
+    """Decide what to do after the newest tick that was started. A tick is not missed in its time of grace."""
     if now <= last:
         return Plan(None, times.after(last))
     if catch_up == "all":

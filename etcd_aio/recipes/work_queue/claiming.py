@@ -9,21 +9,7 @@ from etcd_aio.recipes.work_queue.jobs import FreeJob, JobKeys, Kind
 
 
 class ClaimTxn:
-    """The txn that claims a free job.
-
-    Args:
-        keys: of the work queue.
-        free: the job.
-        owner: the value of the claim.
-        lease: of the worker.
-
-    Attributes:
-        name: of the job.
-        txn: the txn.
-        look: reads the claim, if the conditions do not hold.
-    """
-
-    __slots__ = ("_item", "_tries", "look", "name", "txn")
+    """The txn that claims a free job, and reads the claim, by `look`, if the conditions do not hold."""
 
     def __init__(self, keys: JobKeys, free: FreeJob, owner: bytes, lease: int) -> None:
         self.name = free.job

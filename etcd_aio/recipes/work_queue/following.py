@@ -26,11 +26,8 @@ if TYPE_CHECKING:
 class JobFollower:
     """The jobs of a work queue, as a worker knows them.
 
-    Args:
-        context: of the worker.
-        running: the jobs of its shift.
-        on_change: called when there may be something to claim.
-        on_error: called with an error that does not pass by itself; after a `ClientUsageError` it has ended.
+    When there may be something to claim `on_change` is called, and `on_error` with an error that does not pass by
+    itself; after a `ClientUsageError` nothing is followed any more.
 
     Attributes:
         board: the jobs.

@@ -26,17 +26,11 @@ logger: Final = logging.getLogger("etcd_aio.queues")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkerContext:
-    """The settings of a worker, which its shifts and its jobs share.
+    """The settings of a worker, which its shifts and its jobs share: see `WorkQueue` and `WorkQueue.worker`.
 
     Attributes:
-        calls: of the work queue; their writer makes the txns that end jobs.
-        keys: of the work queue.
         pool: lends the leases, and runs what may outlive the worker.
-        ttl: of the leases, in seconds.
         owner: the value of its claims.
-        concurrency: how many of its jobs may run at a time.
-        max_tries: attempts after which a job is given up.
-        margin: seconds before the end of the lease at which the jobs are lost.
         cancels: whether a loss cancels the task of a block.
     """
 
@@ -59,17 +53,11 @@ class WorkerContext:
 class Shift:
     """One lease of a worker, and the worker's own key under it, which proves that the lease was never lost.
 
-    Args:
-        context: of the worker.
-        loan: the lease.
-        on_end: called once, with the shift, the reason and the cause, when it ends.
-        on_doubt: called when the store may be another one than before.
+    When it ends `on_end` is called, once, with the reason and the cause; when the store may be another one than before,
+    `on_doubt`.
 
     Attributes:
-        context: the same.
-        loan: the same.
-        worker_key: the worker's own key.
-        revision: its `create_revision`.
+        revision: `create_revision` of the worker's own key.
         claiming: the jobs that are being claimed.
         dirty: the jobs that a late copy of a request may claim.
         ending: revokes the lease, and with it the key and all claims; None until the shift has ended.
