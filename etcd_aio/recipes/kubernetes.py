@@ -128,7 +128,7 @@ class Kubernetes:
             CompactedError: the revision was compacted.
             EtcdError: as every read.
         """
-        found = await self._store.range(key, revision=revision, limit=1, timeout=self._calls.seconds(timeout))
+        found = await self._calls.do(op.range(key, revision=revision, limit=1), self._calls.deadline(timeout))
         return Found(found.kvs[0] if found.kvs else None, found.revision)
 
     async def list(
@@ -168,7 +168,7 @@ class Kubernetes:
         asked = op.RangeOp(KeyRange(first, keys.range_end), limit=limit, revision=revision)
         deadline = self._calls.deadline(timeout)
         try:
-            found = await self._store.do(asked, timeout=seconds_left(deadline))
+            found = await self._calls.do(asked, deadline)
         except CompactedError as error:
             error.compact_revision = await self._oldest(first, revision, deadline)
             raise
@@ -181,8 +181,7 @@ class Kubernetes:
         Raises:
             EtcdError: as every read.
         """
-        found = await self._store.range(prefix=prefix, count_only=True, timeout=self._calls.seconds(timeout))
-        return found.count
+        return (await self._calls.do(op.range(prefix=prefix, count_only=True), self._calls.deadline(timeout))).count
 
     async def _oldest(self, key: bytes, revision: int, deadline: float) -> int:
         """The oldest revision that is not compacted, which only the refusal of a watch names; 0 if it is not known."""
@@ -281,18 +280,18 @@ class Kubernetes:
         )
         deadline = self._calls.deadline(timeout)
         try:
-            return _told(await self._calls.commit(txn, seconds_left(deadline)))
+            return _told(await self._calls.commit(txn, deadline))
         except ResultLostError as lost_result:  # what was read or deleted is compacted, but not whether it was written
             if lost_result.succeeded:
                 return OptimisticResult(True, lost_result.revision)
-            found = await self._store.do(op.txn(then=[look]), timeout=seconds_left(deadline))
+            found = await self._calls.do(op.txn(then=[look]), deadline)
             return OptimisticResult(False, found.revision, found[look])
         except EtcdError as error:
             if not (self._reads_history and error.maybe_applied and expected) or seconds_left(deadline) == 0:
                 raise
             lost = error
         try:
-            result = await self._store.do(txn, timeout=seconds_left(deadline), retry="always")
+            result = await self._calls.do(txn, deadline, "always")
             if result.succeeded:
                 return _told(result)
             event = await self._change_after(write.key, expected, deadline)

@@ -15,7 +15,7 @@ from etcd_aio.arguments import encode_key
 from etcd_aio.base import UNSET, Timeout, when_constructed
 from etcd_aio.calls import StoreCalls, Writer
 from etcd_aio.errors import CounterError, CounterLimitError, InvalidRequestError, ResultLostError
-from etcd_aio.recipes.calls import RecipeCalls, seconds_left
+from etcd_aio.recipes.calls import RecipeCalls
 from etcd_aio.recipes.combiner import CombinedCall, Combiner
 from etcd_aio.recipes.counter.sums import RefusedAddition, sums
 from etcd_aio.types import KeyLike, shown_key
@@ -99,7 +99,7 @@ class Counter:
             CounterError: the value of the key is not a number.
             EtcdError: as every read.
         """
-        return self._number(await self._calls.store.get(self._key, timeout=self._calls.seconds(timeout)))
+        return self._number(await self._read(self._calls.deadline(timeout)))
 
     async def set(self, value: int, *, expected: int | None = None, timeout: Timeout = UNSET) -> bool:
         """Set the value, whatever it is, or only if it is the expected one.
@@ -190,10 +190,10 @@ class Counter:
             return lost
 
     async def _commit(self, txn: op.TxnOp, deadline: float) -> TxnResult:
-        return await self._calls.commit(txn, seconds_left(deadline))
+        return await self._calls.commit(txn, deadline)
 
     async def _read(self, deadline: float) -> KeyValue | None:
-        return await self._calls.store.get(self._key, timeout=seconds_left(deadline))
+        return await self._calls.do(self._look, deadline)
 
     def _number(self, kv: KeyValue | None) -> int:
         if kv is None:

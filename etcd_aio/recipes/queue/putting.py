@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from etcd_aio import OutcomeUnknownError, TxnResult, op
 from etcd_aio.arguments import to_bytes
 from etcd_aio.errors import EtcdError, InvalidRequestError, ItemInDoubtError, ResultLostError
-from etcd_aio.recipes.calls import RecipeCalls, seconds_left
+from etcd_aio.recipes.calls import RecipeCalls
 from etcd_aio.types import ValueLike, shown_key
 
 
@@ -34,7 +34,7 @@ async def put_once(calls: RecipeCalls, what: str, keys: Iterable[bytes], txn: op
         EtcdError: nothing was put.
     """
     try:
-        return await calls.commit(txn, seconds_left(deadline))
+        return await calls.commit(txn, deadline)
     except (OutcomeUnknownError, ResultLostError):
         raise
     except EtcdError as error:

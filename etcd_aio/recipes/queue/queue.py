@@ -12,7 +12,7 @@ from etcd_aio.arguments import encode_key, whole_number
 from etcd_aio.base import UNSET, Timeout, when_constructed
 from etcd_aio.calls import StoreCalls, Writer
 from etcd_aio.concurrency import check_timeout
-from etcd_aio.recipes.calls import RecipeCalls, seconds_left
+from etcd_aio.recipes.calls import RecipeCalls
 from etcd_aio.recipes.queue.numbers import next_number
 from etcd_aio.recipes.queue.putting import encoded_values, put_once
 from etcd_aio.recipes.queue.taking import Item, Taker, item_of
@@ -85,11 +85,7 @@ class ItemQueue(AsyncIterator[Item]):
         Raises:
             EtcdError: as every read.
         """
-        first, end = self._keys.key, self._keys.range_end
-        found = await self._calls.store.range(
-            first, range_end=end, count_only=True, timeout=self._calls.seconds(timeout)
-        )
-        return found.count
+        return (await self._calls.do(op.RangeOp(self._keys, count_only=True), self._calls.deadline(timeout))).count
 
     async def peek(self, limit: int = 1, *, timeout: Timeout = UNSET) -> tuple[Item, ...]:
         """Read the first items, at most `limit`, and leave them there.
@@ -101,14 +97,13 @@ class ItemQueue(AsyncIterator[Item]):
         most = whole_number(limit, "limit", minimum=1)
         deadline = self._calls.deadline(timeout)
         items: list[Item] = []
-        first = self._keys.key
+        keys = self._keys
         while True:  # keys that are no items must not hide those behind them
-            left = seconds_left(deadline)
-            found = await self._calls.store.range(first, range_end=self._keys.range_end, limit=most, timeout=left)
+            found = await self._calls.do(op.RangeOp(keys, limit=most), deadline)
             items += [item_of(kv) for kv in found if self._is_item(kv.key)]
             if len(items) >= most or not found.more:
                 return tuple(items[:most])
-            first = found[-1].key + b"\0"
+            keys = KeyRange(found[-1].key + b"\0", keys.range_end)
 
 
 class Queue(ItemQueue):

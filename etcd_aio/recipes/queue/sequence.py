@@ -15,9 +15,9 @@ from collections.abc import Collection
 from dataclasses import dataclass, field
 from typing import Final, TypeAlias
 
-from etcd_aio import EtcdTimeoutError, Key, KeyValue, RangeResult, SortOrder, TxnResult, op
+from etcd_aio import EtcdTimeoutError, Key, KeyRange, KeyValue, RangeResult, SortOrder, TxnResult, op
 from etcd_aio.errors import EtcdError, ItemInDoubtError, QueueError, ResultLostError
-from etcd_aio.recipes.calls import RecipeCalls, seconds_left
+from etcd_aio.recipes.calls import RecipeCalls
 from etcd_aio.recipes.combiner import CombinedCall, Combiner
 from etcd_aio.recipes.queue.putting import put_in_doubt, put_once
 
@@ -127,7 +127,7 @@ class Sequence:
             if self._calls.is_exact:
                 raise
             try:
-                again = await self._calls.store.do(txn, timeout=seconds_left(deadline), retry="always")
+                again = await self._calls.do(txn, deadline, "always")
             except EtcdError as error:
                 raise doubt from error
             if again.succeeded:
@@ -139,7 +139,7 @@ class Sequence:
 
     async def _look(self, deadline: float) -> tuple[int, int]:
         """The last number, and the revision at which it is that; -1 if there is none."""
-        base = await self._calls.store.get(self._base, timeout=seconds_left(deadline))
+        base = await self._calls.do(op.get(self._base), deadline)
         known = None if base is None else _number_in(base)
         if known is not None and not self._is_base_wrong:
             return known
@@ -157,14 +157,9 @@ class Sequence:
             found = await self._last(limit, deadline)
 
     async def _last(self, limit: int, deadline: float) -> RangeResult:
-        return await self._calls.store.range(
-            self._prefix + b"0",
-            range_end=self._prefix + b":",
-            limit=limit,
-            sort_order=SortOrder.DESCEND,
-            keys_only=True,
-            timeout=seconds_left(deadline),
-        )
+        keys = KeyRange(self._prefix + b"0", self._prefix + b":")
+        listing = op.RangeOp(keys, limit=limit, sort_order=SortOrder.DESCEND, keys_only=True)
+        return await self._calls.do(listing, deadline)
 
     def _forget(self) -> None:
         self._known = None

@@ -26,6 +26,7 @@ from typing import Final
 from etcd_aio import DeleteResult, Event, Key, KeyValue, OutcomeUnknownError, RangeResult, TxnResult, Watcher, op
 from etcd_aio.base import (
     SOON,
+    UNSET,
     HandOver,
     Pauses,
     check_loop,
@@ -284,7 +285,7 @@ class Taker:
         if self._lists(picked) and not self._is_watching:
             whole = op.txn(when=whole.when, then=whole.then, otherwise=[self._listing()])
         try:
-            result = await self._calls.commit(whole, self._calls.timeout)
+            result = await self._calls.commit(whole, self._calls.deadline(UNSET))
             if result.responses and isinstance(found := result.responses[0], RangeResult):
                 self._know(found)
             return [item for item in _deleted(result, len(parts)) if item is not None]
@@ -301,7 +302,8 @@ class Taker:
         if self._calls.is_exact:
             raise self._in_doubt(picked) from first
         try:
-            again = _deleted(await self._store.do(whole, timeout=self._calls.timeout, retry="always"), len(parts))
+            second = await self._calls.do(whole, self._calls.deadline(UNSET), "always")
+            again = _deleted(second, len(parts))
         except EtcdError as error:
             raise self._in_doubt(picked) from error
         taken = [item for item in again if item is not None]

@@ -17,7 +17,7 @@ from etcd_aio.arguments import encode_key, whole_number
 from etcd_aio.base import NEVER
 from etcd_aio.calls import StoreCalls, Writer
 from etcd_aio.errors import ResultLostError, TxnConflictError
-from etcd_aio.recipes.calls import RecipeCalls, seconds_left
+from etcd_aio.recipes.calls import RecipeCalls
 from etcd_aio.recipes.stm.isolation import Isolation, level_of
 from etcd_aio.recipes.stm.read_set import ReadSet, Snapshot
 from etcd_aio.recipes.stm.transaction import Transaction
@@ -120,7 +120,7 @@ class StmCall(Generic[T]):
     async def _attempt(self, reads: ReadSet) -> tuple[T, bool]:
         """Run the function once. Returns its value, and whether it has seen one state."""
         self._runs += 1
-        transaction = Transaction(self._calls.store, reads, self._deadline)
+        transaction = Transaction(self._calls, reads, self._deadline)
         limit = asyncio.timeout_at(None if self._deadline == NEVER else self._deadline)
         try:
             async with limit:
@@ -142,7 +142,7 @@ class StmCall(Generic[T]):
     async def _commit(self, reads: ReadSet) -> TxnResult:
         txn = reads.commit()
         self._commits += 1
-        return await self._calls.commit(txn, seconds_left(self._deadline))
+        return await self._calls.commit(txn, self._deadline)
 
     async def _pause(self, reads: ReadSet) -> bool:
         """Wait once if other clients have changed these keys lately. Returns whether what was read is old now."""

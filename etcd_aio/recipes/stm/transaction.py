@@ -8,9 +8,8 @@ from typing import Final, TypeVar
 from etcd_aio import KeyRange, KeyValue, Operation, RangeResult, op
 from etcd_aio.arguments import encode_key
 from etcd_aio.base import when_constructed
-from etcd_aio.calls import StoreCalls
 from etcd_aio.errors import ClientUsageError, CompactedError, FutureRevisionError, InvalidRequestError
-from etcd_aio.recipes.calls import seconds_left
+from etcd_aio.recipes.calls import RecipeCalls
 from etcd_aio.recipes.stm.read_set import MAX_OPS, ReadRange, ReadSet
 from etcd_aio.types import KeyLike, LeaseLike, OpResult, ValueLike, range_arguments, shown_keys
 
@@ -27,8 +26,8 @@ class Transaction:
     has no revisions and no version yet, they are 0. Tasks that the function starts and waits for may share it.
     """
 
-    def __init__(self, store: StoreCalls, reads: ReadSet, deadline: float) -> None:
-        self._store = store
+    def __init__(self, calls: RecipeCalls, reads: ReadSet, deadline: float) -> None:
+        self._calls = calls
         self._reads = reads
         self._deadline = deadline
         self._first = asyncio.Lock()  # of the read that fixes the revision
@@ -218,8 +217,8 @@ class Transaction:
         try:
             if revision:
                 with suppress(FutureRevisionError):  # the member is behind
-                    return await self._store.do(make(revision, True), timeout=seconds_left(self._deadline))
-            return await self._store.do(make(revision, False), timeout=seconds_left(self._deadline))
+                    return await self._calls.do(make(revision, True), self._deadline)
+            return await self._calls.do(make(revision, False), self._deadline)
         except CompactedError as error:
             self._compacted = error
             raise

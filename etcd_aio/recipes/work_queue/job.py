@@ -349,13 +349,13 @@ class Job(AsyncBlock):
                 return None
             # The condition is on a revision that never comes back, so it fails again.
             again = op.txn(when=txn.when, otherwise=txn.otherwise)
-            return await calls.store.do(again, timeout=seconds_left(deadline))
+            return await calls.do(again, deadline)
         except EtcdError as error:
             is_last = calls.is_exact or seconds_left(deadline) == 0 or isinstance(error, NoSpaceError)
             if is_last or not error.maybe_applied:
                 raise
         try:
-            return await calls.store.do(txn, timeout=seconds_left(deadline), retry="always")
+            return await calls.do(txn, deadline, "always")
         except EtcdError as error:
             error.maybe_applied = True  # by the first one
             raise
@@ -364,7 +364,7 @@ class Job(AsyncBlock):
         """Send a txn once, and keep in mind whether it may be applied without an answer: it is, until that is known."""
         before, self._unanswered = self._unanswered, self._unanswered | {how}
         try:
-            result = await self._context.calls.commit(txn, seconds_left(deadline))
+            result = await self._context.calls.commit(txn, deadline)
         except Exception as error:
             is_in_doubt = isinstance(error, EtcdError) and error.maybe_applied
             if not is_in_doubt or isinstance(error, ResultLostError):

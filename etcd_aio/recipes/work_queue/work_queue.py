@@ -15,7 +15,7 @@ from etcd_aio.base import UNSET, Timeout, when_constructed
 from etcd_aio.calls import StoreCalls, Writer
 from etcd_aio.concurrency import OnLost, checked_margin
 from etcd_aio.errors import InvalidRequestError, ResultLostError
-from etcd_aio.recipes.calls import RecipeCalls, seconds_left
+from etcd_aio.recipes.calls import RecipeCalls
 from etcd_aio.recipes.queue.numbers import next_number
 from etcd_aio.recipes.queue.priority_queue import DEFAULT_PRIORITY
 from etcd_aio.recipes.queue.putting import put_once
@@ -162,7 +162,7 @@ class WorkQueue:
     async def _is_there(self, job: bytes, deadline: float) -> bool:
         """Whether the job that an id names is there. If an operator has deleted it, its id is left."""
         parts = [op.get(self._keys.of(kind, job), keys_only=True) for kind in (Kind.ITEM, Kind.CLAIM)]
-        found = await self._calls.store.do(op.txn(then=parts), timeout=seconds_left(deadline))
+        found = await self._calls.do(op.txn(then=parts), deadline)
         return any(found[part] is not None for part in parts)
 
     def worker(
@@ -206,9 +206,8 @@ class WorkQueue:
         Raises:
             EtcdError: as every read.
         """
-        limit = self._calls.seconds(timeout)
-        found = await self._calls.store.range(prefix=self._keys.of(Kind.ITEM), count_only=True, timeout=limit)
-        return found.count
+        items = op.range(prefix=self._keys.of(Kind.ITEM), count_only=True)
+        return (await self._calls.do(items, self._calls.deadline(timeout))).count
 
     async def dead(self, limit: int = 100, *, timeout: Timeout = UNSET) -> tuple[DeadJob, ...]:
         """Read the first jobs that were given up, at most `limit`.
@@ -220,8 +219,7 @@ class WorkQueue:
         most = whole_number(limit, "limit", minimum=1)
         payloads = op.range(prefix=self._keys.of(Kind.DEAD), limit=most)
         reasons = op.range(prefix=self._keys.of(Kind.REASON), limit=most)
-        listing = op.txn(then=[payloads, reasons])
-        found = await self._calls.store.do(listing, timeout=self._calls.seconds(timeout))
+        found = await self._calls.do(op.txn(then=[payloads, reasons]), self._calls.deadline(timeout))
         texts = {self._name_in(kv.key): kv.value.decode(errors="replace") for kv in found[reasons]}
         return tuple(
             DeadJob(kv.key, kv.value, texts.get(self._name_in(kv.key), ""), kv.mod_revision) for kv in found[payloads]
@@ -252,7 +250,7 @@ class WorkQueue:
             when.append(Key(self._keys.id_key(ident)).missing)
             then.append(op.put(self._keys.id_key(ident), job))
         try:
-            return (await self._calls.commit(op.txn(when=when, then=then), self._calls.seconds(timeout))).succeeded
+            return (await self._calls.commit(op.txn(when=when, then=then), self._calls.deadline(timeout))).succeeded
         except ResultLostError as lost:  # what it has deleted is compacted, but not whether it has
             return lost.succeeded
 
