@@ -217,7 +217,7 @@ PURE = (
     "once/replay",
     "once/results",
     "once/slot",
-    "recipes/queue/candidates",
+    "recipes/queue/known_items",
     "recipes/group/hash_ring",
     "recipes/stm/isolation",
     "recipes/work_queue/claiming",

@@ -1,14 +1,14 @@
-"""Checkpoint: the key at the destination that says what a mirror has copied, and through which it writes. Pure.
+"""Checkpoint: the key at the destination with the progress of a mirror, and through which it writes. Pure.
 
 It is a slot. Each txn of a mirror has the condition "the checkpoint's mod_revision is still m" and puts the checkpoint,
 so of all copies of a txn that travel, at most one is applied, and none after another txn has moved the checkpoint: m
 never comes back, whether the key is put again or deleted and created again. The value names its writer and the number
-of the write. So the answer to any copy says what became of the txn:
+of the write. So the answer to any copy shows the outcome of the txn:
 
     answer                                  meaning
     the condition held                      applied now
     the checkpoint has our name and number  an earlier copy was applied, at the checkpoint's mod_revision
-    our name, another number                the destination went back to a backup: go on from that checkpoint
+    our name, another number                the destination went back to a backup: continue from that checkpoint
     another name                            another mirror writes it; or it is dead, and this was its last write
     there is no checkpoint                  it was deleted: nothing is known of the destination any more
 
@@ -78,7 +78,7 @@ class Checkpoint:
         return made if kinds == (int, bool, str, int) else None
 
     def resumes(self, cluster_id: int, prefix: bytes, to_prefix: bytes, revision: int) -> bool:
-        """Whether a mirror can go on from here.
+        """Whether a mirror can continue from here.
 
         Args:
             cluster_id: of the source now.

@@ -1,7 +1,7 @@
 """Follow: all keys of a prefix and then every change of them, as one iterator that can be resumed.
 
 It joins a scan and a watch: pages of the keys at one revision, then batches of whole revisions from the next one on.
-Each batch says how far the receiver is with it, and a later follow goes on from there.
+Each batch has the revision that the receiver has reached with it, from which a later follow continues.
 """
 
 from collections.abc import AsyncIterator, Collection, Sequence
@@ -29,8 +29,8 @@ class MirrorBatch:
 
     Attributes:
         changes: puts and deletes. Those of one revision are in one batch, except in the base.
-        revision: how far the receiver is once it has applied the batch: `follow(..., since=revision)` goes on from
-            here. It is 0, or what it was before, until the base is complete.
+        revision: of the receiver, once it has applied the batch: `follow(..., since=revision)` continues from here. It
+            is 0, or what it was before, until the base is complete.
         is_base: whether the changes come from a list of the keys, and not from their history.
     """
 
@@ -168,7 +168,7 @@ class Follow(NotAwaitable, AsyncIterator[MirrorBatch]):
         return MirrorBatch(received.events, received.revision)
 
     async def _list_again(self, error: CompactedError | StoreRolledBackError) -> None:
-        """The history is not there: go on with the difference to the known keys.
+        """The history is not there: continue with the difference to the known keys.
 
         Raises:
             CompactedError, StoreRolledBackError: they are not known, or cannot be listed.
@@ -203,7 +203,7 @@ class Follow(NotAwaitable, AsyncIterator[MirrorBatch]):
         )
         await watcher.__aenter__()
         try:
-            # A watch from the future waits: only a read tells that the store is behind. It comes second, since a watch
+            # A watch from the future waits: only a read shows that the store is behind. It comes second, since a watch
             # notices by itself if the store goes back later.
             look = op.range(self._keys.key, count_only=True)
             head = (await self._store.do(look, timeout=self._timeout)).revision
@@ -261,7 +261,7 @@ def follow(
     known: Collection[KeyLike] | None = None,
     timeout: Timeout = UNSET,
 ) -> Follow:
-    """All keys of a prefix, and then every change of them.
+    """Read all keys of a prefix, and then every change of them.
 
         async with follow(client, "svc/") as batches:
             async for batch in batches:
@@ -271,10 +271,10 @@ def follow(
     Args:
         store: a client, or what serves as one.
         prefix: of the keys; empty is every key.
-        since: the `revision` of the last batch that was applied, to go on after it. 0 begins with the base: all keys
+        since: the `revision` of the last batch that was applied, to continue after it. 0 begins with the base: all keys
             at one revision, page by page.
         known: the keys that the receiver has. If the history after `since` is compacted, or the store went back, the
-            iteration goes on with a base that has the difference: the keys that were put since, or are not known, and
+            iteration continues with a base that has the difference: the keys that were put since, or are not known, and
             deletes of the known ones that are gone. It is read when it is needed, so give the dict or set that the
             batches are applied to. Default: None, that is an error.
         timeout: seconds for each request; the client's default if it is not given.

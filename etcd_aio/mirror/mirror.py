@@ -1,7 +1,7 @@
 """Mirror: copies a prefix to another cluster, and keeps the copy equal to it.
 
 The theory of its writes is in `checkpoint.py`. A mirror has no state but the checkpoint at the destination, so it may
-be stopped at any instant. It reads the checkpoint, and goes on with the changes after it; where that cannot be, it
+be stopped at any instant. It reads the checkpoint, and continues with the changes after it; where that cannot be, it
 compares both sides and copies the differences.
 """
 
@@ -74,7 +74,7 @@ class Mirror:
 
     Each revision of the source becomes one txn of the destination, so its txns stay atomic; small revisions share a
     txn. The checkpoint, a key of the destination, is put in the same txn, so a mirror may be stopped or killed at any
-    time, and the next one goes on exactly there, also if a write was under way. Keys that were deleted meanwhile are
+    time, and the next one continues exactly there, also if a write was under way. Keys that were deleted meanwhile are
     deleted, even if the history is compacted.
 
     Everything under `to_prefix` belongs to the mirror: keys that the source does not have are deleted. Values are
@@ -188,7 +188,7 @@ class Mirror:
                         await self._pauses.wait()
                     else:
                         self._pauses.failures += 1
-        except BaseException as end:  # a cancellation too: tasks in `wait_revision` are told
+        except BaseException as end:  # a cancellation too: `wait_revision` raises it
             self._end = end
             raise
         finally:

@@ -89,7 +89,7 @@ class Merge(Generic[S, D]):
 
 
 def differences(source: Mapping[bytes, bytes], destination: Mapping[bytes, bytes]) -> list[Change]:
-    """What makes a destination equal to a source, in key order; nothing for keys whose values are equal.
+    """The changes that make a destination equal to a source, in key order; none for keys whose values are equal.
 
     Args:
         source: the keys and values that should be.
@@ -106,7 +106,7 @@ def differences(source: Mapping[bytes, bytes], destination: Mapping[bytes, bytes
 def changed_since(
     source: Mapping[bytes, KeyValue], known: Iterable[bytes], revision: int
 ) -> tuple[list[KeyValue], list[bytes]]:
-    """What a reader lacks that has some keys as they were at a revision.
+    """The changes since a revision that a reader has not seen.
 
     Args:
         source: the keys as they are.

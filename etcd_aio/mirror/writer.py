@@ -86,7 +86,7 @@ class MirrorWriter:
         return self.checkpoint
 
     async def begin_base(self, cluster_id: int, prefix: bytes, to_prefix: bytes) -> None:
-        """Put a checkpoint that says that the destination has no complete copy; make it if there is none."""
+        """Put a checkpoint of a destination without a complete copy; create it if there is none."""
         none = Checkpoint(cluster_id, prefix, to_prefix)
         await self._put(self.checkpoint or none, none, ())
 

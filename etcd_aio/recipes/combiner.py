@@ -50,7 +50,7 @@ class Combiner(Generic[W, T]):
     Args:
         what: the state, for names of tasks.
         send: sends one txn for calls, and resolves them; returns False after a conflict. It may read first: then calls
-            that have ended meanwhile were told that they were not sent, and must be left out.
+            that have ended meanwhile have raised that they were not sent, and must be left out.
         forget: what is known of the state may be old, after an error or a cancellation.
         failed: the error of one call, by that of the txn.
         fitting: how many of the works that wait are sent at once. Default: all.

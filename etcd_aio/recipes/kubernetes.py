@@ -4,7 +4,7 @@ Theory. An optimistic write holds a condition: the key was last changed at the e
 on, that never holds again, so however many copies of the write travel, at most one is applied, and it is safe to send
 the write again when an answer was lost. Only the verdict is in doubt then: a copy that comes after the one that was
 applied finds the key changed, and is answered "failed". So after a lost answer, "failed" is not believed. The first
-change of the key after the expected revision tells: it is this write, or that of another.
+change of the key after the expected revision decides: it is this write, or that of another.
 
 The condition that the key must not exist is different: it holds again when the key has been deleted. Such a put is sent
 once, and its lost answer is raised.
@@ -77,7 +77,7 @@ class ListPage:
 
 @dataclass(frozen=True, slots=True)
 class OptimisticResult:
-    """What became of an optimistic write. It is true if the write was made.
+    """The outcome of an optimistic write. It is true if the write was made.
 
     Attributes:
         succeeded: whether the write was made.
@@ -280,7 +280,7 @@ class Kubernetes:
         )
         deadline = self._calls.deadline(timeout)
         try:
-            return _told(await self._calls.commit(txn, deadline))
+            return _outcome_of(await self._calls.commit(txn, deadline))
         except ResultLostError as lost_result:  # what was read or deleted is compacted, but not whether it was written
             if lost_result.succeeded:
                 return OptimisticResult(True, lost_result.revision)
@@ -293,7 +293,7 @@ class Kubernetes:
         try:
             result = await self._calls.do(txn, deadline, "always")
             if result.succeeded:
-                return _told(result)
+                return _outcome_of(result)
             event = await self._change_after(write.key, expected, deadline)
         except CompactedError as error:
             lost.add_note(f"the history that tells whether it was applied is compacted: {error.message}")
@@ -303,7 +303,7 @@ class Kubernetes:
             raise
         if event is not None and write.is_own(event):
             return OptimisticResult(True, event.revision)
-        return _told(result)
+        return _outcome_of(result)
 
     # History.
 
@@ -352,8 +352,8 @@ class _OptimisticWrite:
     is_own: Callable[[Event], bool]
 
 
-def _told(result: TxnResult) -> OptimisticResult:
-    """What the answer of the txn says."""
+def _outcome_of(result: TxnResult) -> OptimisticResult:
+    """The outcome by the answer of the txn."""
     if result.succeeded:
         return OptimisticResult(True, result.revision)
     found = result.responses[0] if result.responses else None

@@ -165,7 +165,7 @@ class Counter:
         return True
 
     def _sums(self, calls: list[_Addition]) -> tuple[list[_Addition], list[int | RefusedAddition], int | None]:
-        """The calls to send, and their sums. A call that has ended meanwhile was told that nothing is added."""
+        """The calls to send, and their sums. A call that has ended meanwhile has raised that nothing was added."""
         batch = [call for call in calls if not call.has_ended]
         least = -_LARGEST if self._minimum is None else self._minimum
         most = _LARGEST if self._maximum is None else self._maximum

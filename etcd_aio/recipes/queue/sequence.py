@@ -81,7 +81,7 @@ class Sequence:
         """Send one txn for all. Returns False after a conflict."""
         deadline = max(call.deadline for call in calls)
         last, revision = self._known or await self._look(deadline)
-        batch = [call for call in calls if not call.has_ended]  # the others were told that nothing is put
+        batch = [call for call in calls if not call.has_ended]  # the others have raised that nothing is put
         if not batch:
             return True
         mark = secrets.token_hex(_MARK_BYTES).encode()

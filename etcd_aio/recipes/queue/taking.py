@@ -1,8 +1,8 @@
 """Taking: hands the items of a queue to the consumers of this process, in the order in which they came.
 
 One task takes for all of them, so they never compete with each other, and as many as wait are served by one txn. While
-the queue is empty the task has one watch: from now, then a look, so that no put falls in between and no old revision is
-named. The task ends when no consumer waits.
+the queue is empty the task has one watch: from now, then a listing, so that no put falls in between and no old
+revision is named. The task ends when no consumer waits.
 
 Each item is deleted under the condition that it is what it was. So a late copy of the request deletes nothing else, and
 it can be sent again: if that copy deletes an item, the item is this process's. If the item is gone by then, either the
@@ -44,7 +44,7 @@ from etcd_aio.errors import (
     StoreRolledBackError,
 )
 from etcd_aio.recipes.calls import RecipeCalls
-from etcd_aio.recipes.queue.candidates import LARGEST_WINDOW, Candidate, Candidates, Spread
+from etcd_aio.recipes.queue.known_items import LARGEST_WINDOW, KnownItem, KnownItems, Spread
 from etcd_aio.types import EventType, KeyRange, shown_key
 
 logger: Final = logging.getLogger("etcd_aio.queues")
@@ -95,7 +95,7 @@ class Taker:
         keys: the range of the items.
         is_item: whether a key in that range is that of an item.
         what: the queue, for errors.
-        looks_again: whether every claim looks first, since any item may be put before those that are known.
+        looks_again: whether every claim lists first, since any item may be put before those that are known.
     """
 
     def __init__(
@@ -110,7 +110,7 @@ class Taker:
         self._log = log_for(logger, calls.store)
         self._waiting: HandOver[Item | EtcdError | None] = HandOver(self._take_back)
         self._left: deque[Item | EtcdError] = deque()  # for the next consumers: none waits while there are any
-        self._candidates = Candidates()
+        self._known = KnownItems()
         self._listed_at = 0.0
         self._revision = 0  # of the last listing
         self._factor = 1  # of the limit of a listing, while keys that are no items come first
@@ -152,7 +152,7 @@ class Taker:
             self._hand_over(outcome)
 
     def _leave(self) -> None:
-        """A consumer has its outcome, or waits no longer. A claim under way goes on; looking and waiting end."""
+        """A consumer has its outcome, or waits no longer. A claim under way continues; listing and waiting end."""
         if self._task is not None and not self._is_claiming and not self._waiting:
             self._task.cancel()
             self._task = None
@@ -166,21 +166,21 @@ class Taker:
 
     async def _serve(self) -> None:
         if asyncio.get_running_loop().time() > self._listed_at + _KNOWN_SECONDS:
-            self._candidates.forget()
+            self._known.forget()
         task = asyncio.current_task()
         try:
             while self._waiting:
                 try:
-                    if not self._candidates or self._looks_again:
+                    if not self._known or self._looks_again:
                         await self._look()
-                    if self._candidates:
+                    if self._known:
                         await self._claim()
-                    elif self._candidates.is_complete:
+                    elif self._known.is_complete:
                         await self._wait()
                 except (CompactedError, StoreRolledBackError):
-                    self._candidates.forget()
+                    self._known.forget()
                 except EtcdError as error:
-                    self._candidates.forget()
+                    self._known.forget()
                     self._fail(error)
         finally:
             if self._task is task:
@@ -198,8 +198,8 @@ class Taker:
         return op.RangeOp(self._keys, limit=min(most, LARGEST_WINDOW) * self._factor, keys_only=True)
 
     def _know(self, found: RangeResult) -> None:
-        items = [Candidate(kv.key, kv.mod_revision) for kv in found if self._is_item(kv.key)]
-        self._candidates.replace(items, is_complete=not found.more)
+        items = [KnownItem(kv.key, kv.mod_revision) for kv in found if self._is_item(kv.key)]
+        self._known.replace(items, is_complete=not found.more)
         self._revision = found.revision
         self._listed_at = asyncio.get_running_loop().time()
         if found.more and not items:
@@ -210,12 +210,12 @@ class Taker:
         watching = self._store.watch(self._keys.key, range_end=self._keys.range_end, timeout=None)
         async with watching as watcher:
             await self._look()
-            while self._waiting and (self._candidates or self._candidates.is_complete):
-                if not self._candidates:
-                    while not self._candidates:
+            while self._waiting and (self._known or self._known.is_complete):
+                if not self._known:
+                    while not self._known:
                         self._learn((await watcher.next_batch()).events)
                     await self._keep_apart(watcher)
-                if self._candidates and self._waiting:
+                if self._known and self._waiting:
                     await self._claim(is_watching=True)
 
     async def _keep_apart(self, watcher: Watcher) -> None:
@@ -224,7 +224,7 @@ class Taker:
             return
         with suppress(TimeoutError):
             async with asyncio.timeout(self._spread.seconds * random.random()):
-                while self._candidates:
+                while self._known:
                     self._learn((await watcher.next_batch()).events)
 
     def _learn(self, events: Sequence[Event]) -> None:
@@ -232,15 +232,15 @@ class Taker:
             if event.revision <= self._revision or not self._is_item(event.key):
                 continue  # a member that is behind delivers what the listing has shown already
             if event.type is EventType.PUT:
-                self._candidates.add(Candidate(event.key, event.revision))
+                self._known.add(KnownItem(event.key, event.revision))
             else:
-                self._candidates.remove(event.key)
+                self._known.remove(event.key)
 
     async def _claim(self, *, is_watching: bool = False) -> None:
         """Take items for the consumers that wait."""
-        picked = self._candidates.pick(min(len(self._waiting), MOST_AT_A_TIME), self._spread.window, random.random)
-        for candidate in picked:
-            self._candidates.remove(candidate.key)
+        picked = self._known.pick(min(len(self._waiting), MOST_AT_A_TIME), self._spread.window, random.random)
+        for known in picked:
+            self._known.remove(known.key)
         self._is_claiming, self._is_watching = True, is_watching
         try:
             taken = await self._take(picked)
@@ -251,7 +251,7 @@ class Taker:
         except EtcdError as error:
             if not error.retryable:
                 raise
-            self._candidates.forget()
+            self._known.forget()
             await self._pauses.wait()
             return
         finally:
@@ -262,15 +262,15 @@ class Taker:
         if len(taken) < len(picked):
             self._spread.lost()
             if not (taken or is_watching or self._lists(picked)):  # others take the rest too
-                self._candidates.forget()
+                self._known.forget()
         else:
             self._spread.won()
 
-    def _lists(self, picked: Sequence[Candidate]) -> bool:
+    def _lists(self, picked: Sequence[KnownItem]) -> bool:
         """Whether a claim that comes too late is answered by a new list: not where replies are computed anew."""
         return len(picked) == 1 and not self._calls.is_exact
 
-    async def _take(self, picked: Sequence[Candidate]) -> list[Item]:
+    async def _take(self, picked: Sequence[KnownItem]) -> list[Item]:
         """Delete the items that are still there, and return them.
 
         Raises:
@@ -307,7 +307,7 @@ class Taker:
         except EtcdError as error:
             raise self._in_doubt(picked) from error
         taken = [item for item in again if item is not None]
-        gone = [candidate for candidate, item in zip(picked, again, strict=True) if item is None]
+        gone = [known for known, item in zip(picked, again, strict=True) if item is None]
         if gone:
             for item in taken:
                 self._hand_over(item)
@@ -315,15 +315,15 @@ class Taker:
         return taken
 
     def _in_doubt(
-        self, picked: Sequence[Candidate], reason: str = "the answer was lost, and {} may have been taken"
+        self, picked: Sequence[KnownItem], reason: str = "the answer was lost, and {} may have been taken"
     ) -> ItemInDoubtError:
         text = f"{self._what}: {reason.format(_shown(picked))}"
-        keys = tuple(candidate.key for candidate in picked)
-        return ItemInDoubtError(text, keys=keys, revision=max(candidate.revision for candidate in picked))
+        keys = tuple(item.key for item in picked)
+        return ItemInDoubtError(text, keys=keys, revision=max(item.revision for item in picked))
 
 
-def _shown(candidates: Sequence[Candidate]) -> str:
-    return ", ".join(shown_key(candidate.key) for candidate in candidates)
+def _shown(items: Sequence[KnownItem]) -> str:
+    return ", ".join(shown_key(item.key) for item in items)
 
 
 def _deleted(result: TxnResult, count: int) -> list[Item | None]:

@@ -19,8 +19,8 @@ from etcd_aio.errors import LeaseExistsError, LeaseNotFoundError, LockLostError
 from etcd_aio.lease import LeaseSource
 from etcd_aio.recipes.schedule.ticks import CatchUp, Plan, Times, instant_of, plan, text_of, tick_of
 
-_LONGEST_SLEEP: Final = 60.0  # seconds; then the clock is looked at again, which may have been set
-_SHORTEST_SLEEP: Final = 0.001  # a timer may end a little before the clock says so
+_LONGEST_SLEEP: Final = 60.0  # seconds; then the clock is read again, which may have been set
+_SHORTEST_SLEEP: Final = 0.001  # a timer may end a little early by the clock
 _REVOKE_SECONDS: Final = 2.0  # twice etcd's default election timeout
 _AHEAD: Final = timedelta(minutes=1)  # clocks that differ by more are wrong
 
@@ -192,7 +192,7 @@ class Run:
                 return
 
     def _looks_often(self) -> bool:
-        """Whether more than the clock says that there is something to do."""
+        """Whether the state may change before the clock reaches the next tick."""
         return bool(self._in_doubt)
 
     # Starts.
@@ -215,7 +215,7 @@ class Run:
         try:
             # Repeated until it is answered: of all copies of all starts that depend on a revision one is applied.
             result = await self._store.do(txn, retry="always")
-        except LeaseNotFoundError:  # the record of an earlier copy is gone with it, and so is what tells whose it was
+        except LeaseNotFoundError:  # the record of an earlier copy is gone with it, and so is the proof of whose it was
             self._settle()
             return None
         if result.succeeded:
@@ -288,7 +288,7 @@ class ClaimingRun(Run):
         return failure
 
     def _looks_often(self) -> bool:
-        return True  # a tick may have begun after it was looked for here, and may lose its process
+        return True  # a tick may have begun after the state was read here, and may lose its process
 
     async def _read(self) -> _ScheduleState | None:
         last, opened = op.get(self._setting.last_key), op.get(self._setting.open_key)

@@ -3,7 +3,7 @@
 Theory. `<name>/last` has the newest tick that was started, and only later ones are ever started. A start is one txn: if
 `last` is as this process saw it (`mod_revision`), it becomes the tick, and the record `<name>/runs/<tick>` is put under
 a lease of its own. That revision never comes back, so of all copies of all processes one is applied, however late the
-others are, and also when the record is long gone. If an answer is lost, the lease of the record tells whose it is.
+others are, and also when the record is long gone. If an answer is lost, the lease of the record shows whose it is.
 
 With `claim=True` a lock, `<name>/claim`, is held while a tick runs, and `<name>/open` has the tick until it has ended.
 Who gets the lock and finds it, runs the tick again: its process has died. The version of the key counts the tries.

@@ -19,7 +19,7 @@ from etcd_aio.calls import StoreCalls, Writer
 from etcd_aio.errors import ResultLostError, TxnConflictError
 from etcd_aio.recipes.calls import RecipeCalls
 from etcd_aio.recipes.stm.isolation import Isolation, level_of
-from etcd_aio.recipes.stm.read_set import ReadSet, Snapshot
+from etcd_aio.recipes.stm.read_set import KnownKeys, ReadSet
 from etcd_aio.recipes.stm.transaction import Transaction
 from etcd_aio.recipes.stm.turnstile import Pass, turnstile_of
 from etcd_aio.types import KeyLike, shown_key
@@ -82,8 +82,8 @@ class StmCall(Generic[T]):
 
     async def run(self) -> StmResult[T]:
         """Run the function until an attempt has committed; see `Store.stm`."""
-        known: Snapshot | None = None
-        committed: Snapshot | None = None
+        known: KnownKeys | None = None
+        committed: KnownKeys | None = None
         try:
             while True:
                 reads = ReadSet(self._level)
@@ -156,7 +156,7 @@ class StmCall(Generic[T]):
 
     async def _after_conflict(
         self, reads: ReadSet, result: TxnResult | ResultLostError, seconds: float
-    ) -> Snapshot | None:
+    ) -> KnownKeys | None:
         """Wait for the next attempt. Returns what it may begin with."""
         found = None if isinstance(result, ResultLostError) else reads.after_conflict(result)
         conflicts = tuple(reads.guarded_keys()) if found is None else reads.conflicts(found)
@@ -181,7 +181,7 @@ class StmCall(Generic[T]):
         await asyncio.sleep(wait)
         return None  # by now it is old
 
-    async def _enter(self, keys: frozenset[bytes], found: Snapshot | None) -> Snapshot | None:
+    async def _enter(self, keys: frozenset[bytes], found: KnownKeys | None) -> KnownKeys | None:
         """Wait for the turn. Returns what is known then: what was found before is old if this has waited."""
         try:
             async with asyncio.timeout_at(None if self._deadline == NEVER else self._deadline):

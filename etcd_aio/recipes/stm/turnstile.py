@@ -4,7 +4,7 @@ Without it, of many that read a key at the same time one commits, and all others
 line of each of its keys, and passes when it is the first in all of them. It enters all lines at once, so two entries
 stand in the same order in every line that they share: there is no deadlock.
 
-The one that leaves hands what it knows of the store to those that pass next: mostly they need no read.
+An entry that leaves hands its snapshot of the store to those that pass next: mostly they need no read.
 
 Other clients are not in these lines. For keys that they change too, the client remembers how much contention there is.
 """
@@ -17,7 +17,7 @@ from weakref import WeakKeyDictionary
 
 from etcd_aio.base import REMEMBERED, Contention, wake
 from etcd_aio.calls import StoreCalls
-from etcd_aio.recipes.stm.read_set import Snapshot
+from etcd_aio.recipes.stm.read_set import KnownKeys
 
 _MOST_CONTENDED: Final = 256  # keys whose contention is remembered
 
@@ -35,7 +35,7 @@ class Pass:
 
     def __init__(self, keys: frozenset[bytes], waiter: "asyncio.Future[None] | None") -> None:
         self.keys = keys
-        self.snapshot: Snapshot | None = None
+        self.snapshot: KnownKeys | None = None
         self._waiter = waiter
         self.has_waited = waiter is not None
 
@@ -44,7 +44,7 @@ class Pass:
         if self._waiter is not None:
             await self._waiter
 
-    def let_through(self, snapshot: Snapshot | None) -> None:
+    def let_through(self, snapshot: KnownKeys | None) -> None:
         """Let it pass."""
         self.snapshot = snapshot
         wake(self._waiter)
@@ -61,11 +61,11 @@ class Turnstile:
         return len(self._lines)
 
     def busy(self, keys: Iterable[bytes]) -> frozenset[bytes]:
-        """Those of the keys that have a line."""
+        """The keys among these that have a line."""
         return frozenset(key for key in keys if key in self._lines)
 
     def contention(self, keys: Iterable[bytes]) -> Contention | None:
-        """That for the first of the keys for which there is any; None without."""
+        """The contention for the first of the keys that has any; None if none has."""
         key = self._contended_of(keys)
         return None if key is None else self._contended[key][0]
 
@@ -116,7 +116,7 @@ class Turnstile:
             raise
         return entry
 
-    def leave(self, entry: Pass, snapshot: Snapshot | None) -> None:
+    def leave(self, entry: Pass, snapshot: KnownKeys | None) -> None:
         """Leave the lines; those that are the first now pass, with this snapshot."""
         next_ones: dict[Pass, None] = {}
         for key in entry.keys:

@@ -100,7 +100,7 @@ class Job(AsyncBlock):
 
     @property
     def is_lost(self) -> bool:
-        """Whether the job is lost. Thread-safe. It looks at the clock, so it is right at once after a stop."""
+        """Whether the job is lost. Thread-safe. By the clock, so it is right at once after a stop."""
         return self._error is not None or (not self._is_ended and self._shift.left <= 0)
 
     @property
@@ -287,7 +287,7 @@ class Job(AsyncBlock):
                     pauses = Pauses(PATIENT)
                     text = "%s: job %s cannot be released, which is tried again; until then it stays claimed: %s"
                     self._context.log.warning(text, self._context.keys.what, shown_key(self.key), error)
-                    self._leave()  # the worker goes on without it, but owes its release
+                    self._leave()  # the worker continues without it, but owes its release
             await pauses.wait()
 
     def _delayed(self, seconds: float) -> Op:

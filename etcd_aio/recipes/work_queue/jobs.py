@@ -20,7 +20,7 @@ from typing import Final
 
 from etcd_aio import Event, KeyValue
 from etcd_aio.errors import InvalidRequestError
-from etcd_aio.recipes.queue.candidates import Candidate, Candidates
+from etcd_aio.recipes.queue.known_items import KnownItem, KnownItems
 from etcd_aio.types import shown_key
 
 WINDOW: Final = 256
@@ -34,7 +34,7 @@ _JOB: Final = re.compile(rb"\d{5}/\d{20}(/.+)?", re.DOTALL)
 
 
 class Kind(Enum):
-    """What a key of a job has."""
+    """The content of a key of a job."""
 
     ITEM = b"items/"
     CLAIM = b"claims/"
@@ -155,7 +155,7 @@ class Board:
 
     def __init__(self, keys: JobKeys) -> None:
         self._keys = keys
-        self._items = Candidates()
+        self._items = KnownItems()
         self._delays: dict[bytes, _Delay] = {}
         self._revision = 0  # of the listing
         self._applied = 0  # up to which changes are known
@@ -172,11 +172,11 @@ class Board:
     def load(self, listed: Iterable[KeyValue], revision: int, *, is_complete: bool) -> None:
         """Know what was listed at a revision, and nothing else."""
         self.claims, self.strays, self._delays = {}, set(), {}
-        items: list[Candidate] = []
+        items: list[KnownItem] = []
         for kv in listed:
             kind, job = self._keys.parsed(kv.key) or (None, b"")
             if kind is Kind.ITEM:
-                items.append(Candidate(job, kv.mod_revision))
+                items.append(KnownItem(job, kv.mod_revision))
             else:
                 self._put(kind, job, kv)
         self._items.replace(items, is_complete=is_complete)
@@ -189,7 +189,7 @@ class Board:
         return WINDOW + len(self.claims) + len(self._delays)
 
     def apply(self, event: Event) -> tuple[Kind, bytes] | None:
-        """A key has changed. A member that is behind also tells of changes before the listing.
+        """A key has changed. A member that is behind also delivers changes before the listing.
 
         Returns the kind of the key, and its job; None if it is another key.
         """
@@ -213,7 +213,7 @@ class Board:
 
     def _put(self, kind: Kind | None, job: bytes, kv: KeyValue) -> None:
         if kind is Kind.ITEM:
-            self._items.add(Candidate(job, kv.mod_revision), self._most())
+            self._items.add(KnownItem(job, kv.mod_revision), self._most())
         elif kind is Kind.CLAIM:
             self.claims[job] = Claim(kv.create_revision, kv.lease)
             if kv.lease:
@@ -224,7 +224,7 @@ class Board:
             self._delays[job] = _Delay(kv.mod_revision, seconds_in(kv.value))
 
     def doubt(self, job: bytes, revision: int) -> None:
-        """A job is not as it was known, by an answer at a revision: it is not free until its change is told."""
+        """A job is not as it was known, by an answer at a revision: it is not free until its change is delivered."""
         if revision > self._applied:
             self._doubtful[job] = revision
 

@@ -1,7 +1,7 @@
 """RunningJobs: the shift of a worker, and the jobs that it has handed out, which it does not keep alive.
 
 Only its `Job` object can end a job. One to which nothing refers any more, as if its task was cancelled before its first
-step, would stay claimed for as long as the worker lives; so the worker is told of it.
+step, would stay claimed for as long as the worker lives; so the worker deletes its claim.
 """
 
 import asyncio
@@ -43,7 +43,7 @@ class RunningJobs:
         return None if reference is None else reference()
 
     def copy(self) -> dict[bytes, Job]:
-        """All of them; the copy does keep them alive."""
+        """The running jobs, which the copy keeps alive."""
         jobs = {name: reference() for name, reference in self._jobs.items()}
         return {name: job for name, job in jobs.items() if job is not None}
 

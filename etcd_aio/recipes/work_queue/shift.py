@@ -128,7 +128,7 @@ class Shift:
         self._on_end(self, reason, cause)
 
     def _on_time(self) -> None:
-        """The margin is looked at when it would have begun without the renewals since."""
+        """Check the margin at the instant at which it would have begun without the renewals since."""
         if self.left <= 0:
             self.end("no renewal of the worker's lease is acknowledged")
         elif not self.is_over:

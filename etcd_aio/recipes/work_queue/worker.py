@@ -4,7 +4,7 @@ Two tasks: that of `following.py` knows which jobs are free, and this one's clai
 claim is sent again until it is answered; a claim with the worker's own lease is its own. When the worker ends, its
 lease is revoked, and with it all its claims.
 
-A lease that is lost ends a shift: all its jobs are lost, and the worker goes on with another lease.
+A lease that is lost ends a shift: all its jobs are lost, and the worker continues with another lease.
 """
 
 import asyncio
@@ -29,7 +29,7 @@ from etcd_aio.base import (
     when_constructed,
 )
 from etcd_aio.errors import ClientUsageError, EtcdError, JobLostError, LeaseNotFoundError, NoSpaceError
-from etcd_aio.recipes.queue.candidates import Spread
+from etcd_aio.recipes.queue.known_items import Spread
 from etcd_aio.recipes.work_queue.claiming import ClaimTxn
 from etcd_aio.recipes.work_queue.following import JobFollower
 from etcd_aio.recipes.work_queue.job import Job
@@ -51,7 +51,7 @@ class Worker(NotAwaitable, AsyncIterator[Job]):
     lost. Several tasks may iterate over one worker. Leaving the block frees the jobs that are not ended: those whose
     blocks are still running are lost, and their tasks are cancelled.
 
-    If the lease is lost, all jobs are, and the worker goes on with another lease.
+    If the lease is lost, all jobs are, and the worker continues with another lease.
     """
 
     usage: ClassVar[str] = "a worker cannot be awaited: write `async with queue.worker() as worker:`"
@@ -125,7 +125,7 @@ class Worker(NotAwaitable, AsyncIterator[Job]):
         self._wake()
 
     def _wake(self) -> None:
-        """There may be something to claim, or a consumer to serve."""
+        """Look again for jobs to claim."""
         wake(self._changed)
 
     # Consumers.

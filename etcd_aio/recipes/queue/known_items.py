@@ -1,4 +1,4 @@
-"""Candidates: the items that a process knows of, and which of them it tries to take. Pure.
+"""KnownItems: the items that a process knows of, and which of them it tries to take. Pure.
 
 Consumers of several processes that all try the first item would mostly fail. So each draws one of the first items of a
 window, which doubles with each claim that fails and shrinks slowly with each that succeeds: one claim in ten or so
@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Final
 
 MOST: Final = 256
-"""Items that a process keeps in mind; it looks again when they are taken."""
+"""Items that a process keeps in mind; it lists again when they are taken."""
 
 _FIRST_SPREAD: Final = 0.001  # seconds, after the first lost claim
 _LONGEST_SPREAD: Final = 0.050  # seconds
@@ -25,7 +25,7 @@ _SHRINKING: Final = 15 / 16  # of the window, by a claim that succeeds
 
 
 @dataclass(frozen=True, slots=True, order=True)
-class Candidate:
+class KnownItem:
     """An item that may still be there.
 
     Attributes:
@@ -37,7 +37,7 @@ class Candidate:
     revision: int
 
 
-class Candidates:
+class KnownItems:
     """The first items of a queue in key order, as far as they are known.
 
     Attributes:
@@ -54,9 +54,9 @@ class Candidates:
     def __len__(self) -> int:
         return len(self.keys)
 
-    def replace(self, found: Iterable[Candidate], *, is_complete: bool) -> None:
+    def replace(self, found: Iterable[KnownItem], *, is_complete: bool) -> None:
         """Know these and no others."""
-        self.revisions = {candidate.key: candidate.revision for candidate in found}
+        self.revisions = {item.key: item.revision for item in found}
         self.keys = sorted(self.revisions)
         self.is_complete = is_complete
 
@@ -64,7 +64,7 @@ class Candidates:
         """Know none."""
         self.replace((), is_complete=False)
 
-    def add(self, found: Candidate, most: int | None = None) -> None:
+    def add(self, found: KnownItem, most: int | None = None) -> None:
         """An item was put. If they are more than `most`, the last one is left out. Default: `MOST`."""
         if found.key not in self.revisions:
             if not self.is_complete and (not self.keys or found.key > self.keys[-1]):
@@ -80,7 +80,7 @@ class Candidates:
         if self.revisions.pop(key, None) is not None:
             del self.keys[bisect_left(self.keys, key)]
 
-    def pick(self, count: int, window: float, random: Callable[[], float]) -> list[Candidate]:
+    def pick(self, count: int, window: float, random: Callable[[], float]) -> list[KnownItem]:
         """Choose items to try: the first ones, or some further back if others compete.
 
         Args:
@@ -89,7 +89,7 @@ class Candidates:
             random: returns a number in [0, 1).
         """
         first = int(random() * min(len(self.keys), window))
-        return [Candidate(key, self.revisions[key]) for key in self.keys[first : first + count]]
+        return [KnownItem(key, self.revisions[key]) for key in self.keys[first : first + count]]
 
 
 class Spread:
