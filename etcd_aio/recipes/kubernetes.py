@@ -241,7 +241,7 @@ class Kubernetes:
         def is_own(event: Event) -> bool:
             return event.is_put and event.value == put.value and event.kv.lease == put.lease
 
-        return await self._write(_OptimisticWrite(put.key, put, is_own), expected_revision, get_on_failure, timeout)
+        return await self._write(put.key, put, is_own, expected_revision, get_on_failure, timeout)
 
     async def optimistic_delete(
         self, key: KeyLike, expected_revision: int, *, get_on_failure: bool = True, timeout: Timeout = UNSET
@@ -265,17 +265,24 @@ class Kubernetes:
         Cancellation: the key may have been deleted, or not.
         """
         delete = op.delete(key)
-        write = _OptimisticWrite(delete.keys.key, delete, lambda event: event.is_delete)
-        return await self._write(write, expected_revision, get_on_failure, timeout)
+        key = delete.keys.key
+        return await self._write(key, delete, lambda event: event.is_delete, expected_revision, get_on_failure, timeout)
 
     async def _write(
-        self, write: "_OptimisticWrite", expected: int, get_on_failure: bool, timeout: Timeout
+        self,
+        key: bytes,
+        write: op.PutOp | op.DeleteOp,
+        is_own: Callable[[Event], bool],
+        expected: int,
+        get_on_failure: bool,
+        timeout: Timeout,
     ) -> OptimisticResult:
+        """Write a key; `is_own` says whether an event of the key may come from this write."""
         expected = whole_number(expected, "expected_revision")
-        look = op.get(write.key)
+        look = op.get(key)
         txn = op.txn(
-            when=[Key(write.key).mod_revision == expected],
-            then=[write.operation],
+            when=[Key(key).mod_revision == expected],
+            then=[write],
             otherwise=[look] if flag(get_on_failure, "get_on_failure") else [],
         )
         deadline = self._calls.deadline(timeout)
@@ -294,14 +301,14 @@ class Kubernetes:
             result = await self._calls.do(txn, deadline, "always")
             if result.succeeded:
                 return _outcome_of(result)
-            event = await self._change_after(write.key, expected, deadline)
+            event = await self._change_after(key, expected, deadline)
         except CompactedError as error:
             lost.add_note(f"the history that tells whether it was applied is compacted: {error.message}")
             raise lost from error
         except EtcdError as error:
             error.maybe_applied = True  # by the attempt before
             raise
-        if event is not None and write.is_own(event):
+        if event is not None and is_own(event):
             return OptimisticResult(True, event.revision)
         return _outcome_of(result)
 
@@ -335,21 +342,6 @@ class Kubernetes:
             if isinstance(error, EtcdError):
                 raise
             raise EtcdTimeoutError("the history of the key could not be read in time") from None
-
-
-@dataclass(frozen=True, slots=True)
-class _OptimisticWrite:
-    """A change of one key.
-
-    Attributes:
-        key: the key.
-        operation: changes it.
-        is_own: whether an event of the key may come from this change.
-    """
-
-    key: bytes
-    operation: op.PutOp | op.DeleteOp
-    is_own: Callable[[Event], bool]
 
 
 def _outcome_of(result: TxnResult) -> OptimisticResult:

@@ -75,7 +75,7 @@ class Job(AsyncBlock):
         self._is_ending = False  # a request that ends it is under way
         self._is_ended = False
         self._is_unclaimed = False  # the claim is gone
-        self._unanswered: frozenset[_End] = frozenset()  # requested, and the answer was lost
+        self._unanswered: frozenset[str] = frozenset()  # requested, and the answer was lost
         self._canceller: TaskCanceller | None = None
         self._error: JobLostError | None = None  # it is lost
         self._gone = Latch()
