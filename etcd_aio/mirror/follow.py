@@ -15,6 +15,7 @@ from etcd_aio.calls import StoreCalls
 from etcd_aio.errors import ClientUsageError, CompactedError, StoreRolledBackError
 from etcd_aio.mirror.reconcile import Merge, changed_since
 from etcd_aio.mirror.sorting import sorted_keys
+from etcd_aio.types import Header
 
 _STREAM: Final = "etcd_aio mirror"
 """A stream of their own, so that no other watch requests progress on it: before etcd 3.4.25 and 3.5.8 the answer can
@@ -205,10 +206,9 @@ class Follow(NotAwaitable, AsyncIterator[MirrorBatch]):
         try:
             # A watch from the future waits: only a read shows that the store is behind. It comes second, since a watch
             # notices by itself if the store goes back later.
-            look = op.range(self._keys.key, count_only=True)
-            head = (await self._store.do(look, timeout=self._timeout)).revision
-            if head < self._revision:
-                raise StoreRolledBackError(revision=head, seen=self._revision)
+            head = await head_of(self._store, self._keys, self._timeout)
+            if head.revision < self._revision:
+                raise StoreRolledBackError(revision=head.revision, seen=self._revision)
         except BaseException:  # a cancellation too
             await watcher.aclose()
             raise
@@ -251,6 +251,11 @@ class _Base:
     async def aclose(self) -> None:
         """Close the scan."""
         await self._pages.aclose()
+
+
+async def head_of(store: StoreCalls, keys: KeyRange, timeout: Timeout = UNSET) -> Header:
+    """The cluster and its revision now, by a read of one key: a prefix itself is a key that the user may read."""
+    return (await store.do(op.range(keys.key, count_only=True), timeout=timeout)).header
 
 
 def follow(

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final, NoReturn
 
-from etcd_aio import EtcdError, Event, KeyLike, KeyRange, op
+from etcd_aio import EtcdError, Event, KeyLike, KeyRange
 from etcd_aio.arguments import encode_key, finite_seconds, to_bytes, whole_number
 from etcd_aio.base import NEVER, KeySpace, Pauses, Waiters, key_space_of, when_constructed
 from etcd_aio.calls import StoreCalls
@@ -23,10 +23,7 @@ from etcd_aio.errors import (
 )
 from etcd_aio.mirror.base_copy import copy_base
 from etcd_aio.mirror.batching import CopyTxn, Limits, txns_of
-from etcd_aio.mirror.checkpoint import Checkpoint as Checkpoint
-from etcd_aio.mirror.follow import Follow as Follow
-from etcd_aio.mirror.follow import MirrorBatch as MirrorBatch
-from etcd_aio.mirror.follow import follow as follow
+from etcd_aio.mirror.follow import Follow, MirrorBatch, follow, head_of
 from etcd_aio.mirror.reconcile import Change
 from etcd_aio.mirror.writer import CheckpointChanged, MirrorWriter, TooLarge, passes
 from etcd_aio.types import Header
@@ -114,6 +111,7 @@ class Mirror:
         self._source = source
         self._destination = destination
         self._prefix = to_bytes(prefix, "prefix")
+        self._keys = KeyRange.of(prefix=self._prefix)
         self._to_prefix = self._prefix if to_prefix is None else to_bytes(to_prefix, "to_prefix")
         default_key = _CHECKPOINTS + self._to_prefix
         self._key = default_key if checkpoint_key is None else encode_key(checkpoint_key, "checkpoint_key")
@@ -139,7 +137,7 @@ class Mirror:
 
     @when_constructed
     def __repr__(self) -> str:
-        return f"<Mirror {KeyRange.of(prefix=self._prefix)} at revision {self.revision}>"
+        return f"<Mirror {self._keys} at revision {self.revision}>"
 
     @property
     def revision(self) -> int:
@@ -230,7 +228,7 @@ class Mirror:
     async def _copy(self) -> NoReturn:
         """Copy from the checkpoint on, until that is not possible any more."""
         checkpoint = await self._writer.load()
-        head = await self._head()
+        head = await head_of(self._source, self._keys)
         resumes = checkpoint is not None and checkpoint.resumes(head.cluster_id, *self._prefixes, head.revision)
         if self._must_compare or checkpoint is None or not resumes:
             self._revision = 0
@@ -242,12 +240,6 @@ class Mirror:
             async for batch in batches:
                 await self._copy_changes(batch, batches)
         raise ClientUsageError("the client of the source is closed")
-
-    async def _head(self) -> Header:
-        """The cluster and the revision of the source."""
-        # A read of one key is enough; the prefix itself is a key that the user may read.
-        keys = KeyRange.of(prefix=self._prefix)
-        return (await self._source.do(op.range(keys.key, count_only=True))).header
 
     async def _copy_base(self, head: Header) -> None:
         # First the checkpoint: from then on, no write of an earlier run changes what is read.
@@ -306,7 +298,7 @@ class Mirror:
             checkpoint = writer.checkpoint
             if checkpoint is None or checkpoint.cluster_id != writer.cluster_id:
                 return
-            after = (await self._head()).revision
+            after = (await head_of(self._source, self._keys)).revision
             if not before < writer.revision <= after:
                 return
             before = after

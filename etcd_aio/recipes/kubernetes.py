@@ -116,12 +116,7 @@ class Kubernetes:
     # Reads.
 
     async def get(self, key: KeyLike, *, revision: int = 0, timeout: Timeout = UNSET) -> Found:
-        """Get one key, with the revision of the store.
-
-        Args:
-            key: the key.
-            revision: read the store as it was at this revision; 0 is now.
-            timeout: seconds for the whole call.
+        """Get one key, with the revision of the store: as it was at a revision; 0 is now.
 
         Raises:
             EmptyKeyError: the key is empty.

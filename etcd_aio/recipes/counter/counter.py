@@ -74,10 +74,6 @@ class Counter:
     async def add(self, number: int = 1, *, timeout: Timeout = UNSET) -> int:
         """Add a number; a negative one is subtracted. A counter that does not exist is 0.
 
-        Args:
-            number: what to add.
-            timeout: seconds for the whole call; None for no limit.
-
         Returns:
             int: the value afterwards. No other addition of any process gets the same state.
 

@@ -8,20 +8,12 @@ import re
 from collections.abc import Iterable
 from typing import Final
 
-from etcd_aio import InvalidRequestError
-from etcd_aio.arguments import whole_number
 from etcd_aio.base import UNSET, Timeout
 from etcd_aio.calls import StoreCalls, Writer
-from etcd_aio.recipes.queue.putting import encoded_values
+from etcd_aio.recipes.queue.putting import DEFAULT_PRIORITY, checked_priority, encoded_values
 from etcd_aio.recipes.queue.queue import ItemQueue
 from etcd_aio.recipes.queue.sequence import MOST_ITEMS, Sequence
 from etcd_aio.types import KeyLike, ValueLike
-
-DEFAULT_PRIORITY: Final = 100
-"""Priority of an item that is put without one; there is room before and behind it."""
-
-LAST_PRIORITY: Final = 65535
-"""The largest priority: Go's are numbers of 16 bits."""
 
 _ITEM: Final = re.compile(rb"\d{5}/\d{16}")
 
@@ -58,14 +50,9 @@ class PriorityQueue(ItemQueue):
         return _ITEM.fullmatch(key, len(self._prefix)) is not None
 
     async def put(self, value: ValueLike, priority: int = DEFAULT_PRIORITY, *, timeout: Timeout = UNSET) -> bytes:
-        """Put an item behind those of its priority.
+        """Put an item behind those of its priority, from 0 to 65535: lower ones are taken first. Default: 100.
 
         Calls of one object that wait at the same time are one txn.
-
-        Args:
-            value: of the item.
-            priority: from 0 to 65535; lower ones are taken first. Default: 100.
-            timeout: seconds for the whole call; None for no limit.
 
         Returns:
             bytes: the key of the item.
@@ -100,8 +87,7 @@ class PriorityQueue(ItemQueue):
         Cancellation: as of `put`.
         """
         encoded = encoded_values(values, MOST_ITEMS)
-        if whole_number(priority, "priority") > LAST_PRIORITY:
-            raise InvalidRequestError(f"priority must be at most {LAST_PRIORITY}, got {priority}")
+        checked_priority(priority)
         deadline = self._calls.deadline(timeout)
         if not encoded:
             return []

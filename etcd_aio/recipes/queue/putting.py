@@ -1,12 +1,29 @@
 """Putting: an item of a queue is put by a txn that is sent once, or whose copies are refused."""
 
 from collections.abc import Iterable
+from typing import Final
 
 from etcd_aio import OutcomeUnknownError, TxnResult, op
-from etcd_aio.arguments import to_bytes
+from etcd_aio.arguments import to_bytes, whole_number
 from etcd_aio.errors import EtcdError, InvalidRequestError, ItemInDoubtError, ResultLostError
 from etcd_aio.recipes.calls import RecipeCalls
 from etcd_aio.types import ValueLike, shown_key
+
+DEFAULT_PRIORITY: Final = 100
+"""Priority of an item that is put without one; there is room before and behind it."""
+
+_LAST_PRIORITY: Final = 65535  # Go's are numbers of 16 bits
+
+
+def checked_priority(priority: int) -> int:
+    """A priority of an item or a job.
+
+    Raises:
+        InvalidRequestError, TypeError: it is no whole number from 0 to 65535.
+    """
+    if whole_number(priority, "priority") > _LAST_PRIORITY:
+        raise InvalidRequestError(f"priority must be at most {_LAST_PRIORITY}, got {priority}")
+    return priority
 
 
 def encoded_values(values: Iterable[ValueLike], most: int) -> list[bytes]:

@@ -134,10 +134,6 @@ class Queue(ItemQueue):
     async def put(self, value: ValueLike, *, timeout: Timeout = UNSET) -> bytes:
         """Put an item at the end.
 
-        Args:
-            value: of the item.
-            timeout: seconds for the whole call; None for no limit.
-
         Returns:
             bytes: the key of the item.
 

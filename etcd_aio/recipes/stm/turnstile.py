@@ -12,6 +12,7 @@ Other clients are not in these lines. For keys that they change too, the client 
 import asyncio
 from collections import deque
 from collections.abc import Collection, Iterable
+from dataclasses import dataclass
 from typing import Final
 from weakref import WeakKeyDictionary
 
@@ -22,32 +23,24 @@ from etcd_aio.recipes.stm.read_set import KnownKeys
 _MOST_CONTENDED: Final = 256  # keys whose contention is remembered
 
 
+@dataclass(slots=True, eq=False)
 class Pass:
     """One entry.
 
     Attributes:
         keys: whose lines it stands in.
-        snapshot: what the one before it has handed on; None if that is nothing, or if it has not waited.
-        has_waited: whether another one was before it.
+        turn: resolved when it may pass; None if no other entry was before it.
+        snapshot: handed on by the entry before it; None if that knew nothing, or if there was none.
     """
 
-    __slots__ = ("_waiter", "has_waited", "keys", "snapshot")
+    keys: frozenset[bytes]
+    turn: "asyncio.Future[None] | None"
+    snapshot: KnownKeys | None = None
 
-    def __init__(self, keys: frozenset[bytes], waiter: "asyncio.Future[None] | None") -> None:
-        self.keys = keys
-        self.snapshot: KnownKeys | None = None
-        self._waiter = waiter
-        self.has_waited = waiter is not None
-
-    async def wait(self) -> None:
-        """Wait until it may pass."""
-        if self._waiter is not None:
-            await self._waiter
-
-    def let_through(self, snapshot: KnownKeys | None) -> None:
-        """Let it pass."""
-        self.snapshot = snapshot
-        wake(self._waiter)
+    @property
+    def has_waited(self) -> bool:
+        """Whether another entry was before it."""
+        return self.turn is not None
 
 
 class Turnstile:
@@ -109,11 +102,12 @@ class Turnstile:
         entry = Pass(keys, None if is_first else asyncio.get_running_loop().create_future())
         for key in keys:
             self._lines.setdefault(key, deque()).append(entry)
-        try:
-            await entry.wait()
-        except asyncio.CancelledError:
-            self.leave(entry, None)
-            raise
+        if entry.turn is not None:
+            try:
+                await entry.turn
+            except asyncio.CancelledError:
+                self.leave(entry, None)
+                raise
         return entry
 
     def leave(self, entry: Pass, snapshot: KnownKeys | None) -> None:
@@ -127,9 +121,10 @@ class Turnstile:
                 del self._lines[key]
             elif was_first:
                 next_ones[line[0]] = None
-        for one in next_ones:
-            if all(self._lines[key][0] is one for key in one.keys):
-                one.let_through(snapshot)
+        for following in next_ones:
+            if all(self._lines[key][0] is following for key in following.keys):
+                following.snapshot = snapshot
+                wake(following.turn)
 
 
 _OF_STORES: Final[WeakKeyDictionary[StoreCalls, Turnstile]] = WeakKeyDictionary()

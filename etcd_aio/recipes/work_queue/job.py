@@ -246,11 +246,7 @@ class Job(AsyncBlock):
         await self._release(timeout)
 
     async def reject(self, reason: str = "", *, timeout: Timeout = UNSET) -> None:
-        """End the job: it is given up, and moved to the dead letters.
-
-        Args:
-            reason: why; it is kept beside the payload.
-            timeout: seconds for the whole call; None for no limit.
+        """End the job: it is given up, and moved to the dead letters, with the reason beside the payload.
 
         Raises:
             JobLostError, EtcdError: as of `complete`. A full store refuses it.

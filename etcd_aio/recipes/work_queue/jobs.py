@@ -19,15 +19,13 @@ from enum import Enum
 from typing import Final
 
 from etcd_aio import Event, KeyValue
+from etcd_aio.arguments import finite_seconds
 from etcd_aio.errors import InvalidRequestError
 from etcd_aio.recipes.queue.known_items import KnownItem, KnownItems
 from etcd_aio.types import shown_key
 
 WINDOW: Final = 256
 """Free jobs that a worker keeps in mind; it lists again when they are taken."""
-
-LAST_PRIORITY: Final = 65535
-"""The largest priority, as of `PriorityQueue`."""
 
 _LONGEST_DELAY: Final = 1e9  # seconds, three decades
 _JOB: Final = re.compile(rb"\d{5}/\d{20}(/.+)?", re.DOTALL)
@@ -81,13 +79,7 @@ class JobKeys:
 
 
 def job_name(priority: int, number: int, id: bytes) -> bytes:
-    """The part of its keys that names a job.
-
-    Raises:
-        InvalidRequestError: the priority is too large.
-    """
-    if not 0 <= priority <= LAST_PRIORITY:
-        raise InvalidRequestError(f"priority must be from 0 to {LAST_PRIORITY}, got {priority}")
+    """The part of its keys that names a job."""
     return b"%05d/%020d" % (priority, number) + (b"/" + id if id else b"")
 
 
@@ -103,11 +95,10 @@ def checked_delay(delay: float) -> float:
         InvalidRequestError: they are negative, or too many.
         TypeError: they are no number.
     """
-    if isinstance(delay, bool) or not isinstance(delay, int | float):
-        raise TypeError(f"delay must be a number of seconds, got {type(delay).__name__}")
-    if not 0 <= delay <= _LONGEST_DELAY:
+    seconds = finite_seconds(delay, "delay")
+    if seconds > _LONGEST_DELAY:
         raise InvalidRequestError(f"delay must be from 0 to {_LONGEST_DELAY:g} seconds, got {delay!r}")
-    return float(delay)
+    return seconds
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,8 +17,7 @@ from etcd_aio.concurrency import OnLost, checked_margin
 from etcd_aio.errors import InvalidRequestError, ResultLostError
 from etcd_aio.recipes.calls import RecipeCalls
 from etcd_aio.recipes.queue.numbers import next_number
-from etcd_aio.recipes.queue.priority_queue import DEFAULT_PRIORITY
-from etcd_aio.recipes.queue.putting import put_once
+from etcd_aio.recipes.queue.putting import DEFAULT_PRIORITY, checked_priority, put_once
 from etcd_aio.recipes.work_queue.jobs import JobKeys, Kind, checked_delay, id_of, job_name
 from etcd_aio.recipes.work_queue.shift import WorkerContext
 from etcd_aio.recipes.work_queue.worker import Worker
@@ -132,7 +131,7 @@ class WorkQueue:
         payload = to_bytes(value, "value")
         seconds = checked_delay(delay)
         ident = b"" if id is None else encode_key(id, "id")
-        whole_number(priority, "priority")
+        checked_priority(priority)
         deadline = self._calls.deadline(timeout)
         orphan: KeyValue | None = None
         while True:
