@@ -18,13 +18,12 @@ that is applied twice changes nothing. No copy is applied after the end, since t
 """
 
 import json
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from dataclasses import fields as dataclass_fields
 from enum import Enum
-from typing import Final, Self
+from typing import Self
 
 from etcd_aio import KeyValue
-
-_NAMES: Final = ("cluster_id", "prefix", "to_prefix", "revision", "is_complete", "writer", "number")
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,26 +51,18 @@ class Checkpoint:
 
     def encode(self) -> bytes:
         """The value of the key."""
-        fields = {name: getattr(self, name) for name in _NAMES}
-        fields["cluster_id"] = f"{self.cluster_id:x}"
-        fields["prefix"] = self.prefix.decode("latin-1")
-        fields["to_prefix"] = self.to_prefix.decode("latin-1")
-        return json.dumps(fields).encode()
+        texts = {"prefix": self.prefix.decode("latin-1"), "to_prefix": self.to_prefix.decode("latin-1")}
+        return json.dumps(asdict(self) | {"cluster_id": f"{self.cluster_id:x}"} | texts).encode()
 
     @classmethod
     def parse(cls, value: bytes) -> Self | None:
         """The checkpoint that a value has; None if it has none."""
         try:
             fields = json.loads(value)
-            made = cls(
-                cluster_id=int(fields["cluster_id"], 16),
-                prefix=fields["prefix"].encode("latin-1"),
-                to_prefix=fields["to_prefix"].encode("latin-1"),
-                revision=fields["revision"],
-                is_complete=fields["is_complete"],
-                writer=fields["writer"],
-                number=fields["number"],
-            )
+            fields["cluster_id"] = int(fields["cluster_id"], 16)
+            for name in ("prefix", "to_prefix"):
+                fields[name] = fields[name].encode("latin-1")
+            made = cls(**{each.name: fields[each.name] for each in dataclass_fields(cls)})
         except (ValueError, LookupError, TypeError, AttributeError):
             return None
         kinds = (type(made.revision), type(made.is_complete), type(made.writer), type(made.number))

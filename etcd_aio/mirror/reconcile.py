@@ -76,15 +76,13 @@ class Merge(Generic[S, D]):
 
     def take(self) -> tuple[dict[bytes, S], dict[bytes, D]]:
         """Remove what both sides have passed: every key of the source and of the destination up to some key."""
-        sides = (self.source, self.destination)
-        open_sides = [side.last for side in sides if not side.is_complete]
-        if not open_sides:
-            end = None
-        else:
-            ends = [last for last in open_sides if last is not None]
-            if len(ends) < len(open_sides):
-                return {}, {}
-            end = min(ends)
+        ends: list[bytes] = []
+        for side in (self.source, self.destination):
+            if not side.is_complete:
+                if side.last is None:
+                    return {}, {}
+                ends.append(side.last)
+        end = min(ends, default=None)
         return self.source.take(end), self.destination.take(end)
 
 

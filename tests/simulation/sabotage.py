@@ -171,7 +171,7 @@ def every_start_is_own() -> None:
 
     def found(self: Any, records: Any, revision: int) -> Any:
         for record in records:
-            if record.key in self._in_doubt:
+            if record is not None and record.key in self._in_doubt:
                 tick = Tick(self._in_doubt[record.key], record.key, 1, record.mod_revision, self._setting.last_key)
                 self._settle()
                 return tick

@@ -8,7 +8,7 @@ from etcd_aio.arguments import encode_key, whole_number
 from etcd_aio.base import NEVER, SOON, UNSET, Pauses, Timeout, when_constructed
 from etcd_aio.calls import StoreCalls, Writer
 from etcd_aio.errors import CounterError, EtcdError
-from etcd_aio.recipes.calls import RecipeCalls, seconds_left
+from etcd_aio.recipes.calls import seconds_left
 from etcd_aio.recipes.counter.counter import Counter
 from etcd_aio.types import KeyLike, shown_key
 
@@ -50,7 +50,6 @@ class IdAllocator:
         self._key = encode_key(name, "name")
         self._counter = Counter(client, name, writer=writer, timeout=timeout)
         self._block = whole_number(block, "block", minimum=1)
-        self._calls = RecipeCalls(client, writer, timeout)
         self._next = 1
         self._last = 0
         self._taking = asyncio.Lock()
@@ -75,7 +74,7 @@ class IdAllocator:
         Cancellation: no id is given to two callers; some may be given to none.
         """
         if self._next > self._last:
-            deadline = self._calls.deadline(timeout)
+            deadline = self._counter._calls.deadline(timeout)
             scope = asyncio.timeout_at(None if deadline == NEVER else deadline)
             try:
                 async with scope, self._taking:

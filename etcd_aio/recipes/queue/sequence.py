@@ -15,7 +15,7 @@ from collections.abc import Collection
 from dataclasses import dataclass, field
 from typing import Final, TypeAlias
 
-from etcd_aio import EtcdTimeoutError, Key, KeyRange, KeyValue, RangeResult, SortOrder, TxnResult, op
+from etcd_aio import EtcdTimeoutError, Key, KeyRange, KeyValue, SortOrder, TxnResult, op
 from etcd_aio.errors import EtcdError, ItemInDoubtError, QueueError, ResultLostError
 from etcd_aio.recipes.calls import RecipeCalls
 from etcd_aio.recipes.combiner import CombinedCall, Combiner
@@ -144,22 +144,17 @@ class Sequence:
         if known is not None and not self._is_base_wrong:
             return known
         # Go has written it, or it is the first put. This reads all keys of the prefix, as Go's put does.
-        found = await self._last(1, deadline)
-        revision, limit = found.revision, 1
+        keys, limit = KeyRange(self._prefix + b"0", self._prefix + b":"), 1
         while True:
+            listing = op.RangeOp(keys, limit=limit, sort_order=SortOrder.DESCEND, keys_only=True)
+            found = await self._calls.do(listing, deadline)
             for kv in found:
                 text = kv.key[len(self._prefix) :]
                 if len(text) == _DIGITS and text.isdigit():
-                    return int(text), revision
+                    return int(text), found.revision
             if not found.more:
-                return -1, revision
+                return -1, found.revision
             limit *= 4  # a key that is no item must not hide those before it, which a small number would overwrite
-            found = await self._last(limit, deadline)
-
-    async def _last(self, limit: int, deadline: float) -> RangeResult:
-        keys = KeyRange(self._prefix + b"0", self._prefix + b":")
-        listing = op.RangeOp(keys, limit=limit, sort_order=SortOrder.DESCEND, keys_only=True)
-        return await self._calls.do(listing, deadline)
 
     def _forget(self) -> None:
         self._known = None

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Final, TypeAlias
 
-from etcd_aio import Compare, EtcdError, Key, KeyValue, TxnResult, op
+from etcd_aio import Compare, EtcdError, Key, KeyValue, op
 from etcd_aio.base import SOON, Log, Pauses
 from etcd_aio.calls import StoreCalls
 from etcd_aio.concurrency import Lock
@@ -92,17 +92,13 @@ class _ScheduleState:
         last: the newest tick that was started.
         revision: of its key; every start changes it.
         open: the key of the tick that has not ended; None if there is none.
-        records: those of the ticks in doubt, if they are there.
+        records: those of the ticks in doubt; None for one that is not there.
     """
 
     last: datetime
     revision: int
     open: KeyValue | None = None
-    records: tuple[KeyValue, ...] = ()
-
-
-def _present(result: TxnResult, records: Iterable[op.GetOp]) -> tuple[KeyValue, ...]:
-    return tuple(kv for kv in (result[record] for record in records) if kv is not None)
+    records: tuple[KeyValue | None, ...] = ()
 
 
 class Run:
@@ -142,10 +138,6 @@ class Run:
             return error
         return None
 
-    def end(self) -> None:
-        """Leave nothing behind but the lease of a record."""
-        self._revoke()
-
     # The state.
 
     async def _look(self) -> _ScheduleState:
@@ -166,7 +158,7 @@ class Run:
             return None if kv is None else _ScheduleState(tick_of(kv.value), kv.mod_revision)
         records = [op.get(key) for key in self._in_doubt]
         found = await self._store.do(op.txn(then=[last, *records]))
-        kv, present = found[last], _present(found, records)
+        kv, present = found[last], tuple(found[record] for record in records)
         return None if kv is None else _ScheduleState(tick_of(kv.value), kv.mod_revision, records=present)
 
     def _now(self) -> datetime:
@@ -222,17 +214,17 @@ class Run:
             self._lease = 0  # the record keeps it
             self._settle()
             return Tick(start, key, 1, result.revision, setting.last_key)
-        return self._found(_present(result, records), 0)
+        return self._found([result[record] for record in records], 0)
 
-    def _found(self, records: Iterable[KeyValue], revision: int) -> Tick | None:
+    def _found(self, records: Iterable[KeyValue | None], revision: int) -> Tick | None:
         """The tick in doubt that this process has started after all.
 
         Args:
-            records: those of ticks in doubt that are there.
+            records: those of ticks in doubt.
             revision: of the key that the starts depend on. If it has changed, no copy of them is applied any more.
         """
         for record in records:
-            if record.lease == self._lease and record.key in self._in_doubt:
+            if record is not None and record.lease == self._lease and record.key in self._in_doubt:
                 tick = Tick(self._in_doubt[record.key], record.key, 1, record.mod_revision, self._setting.last_key)
                 self._lease = 0  # the record keeps it
                 self._settle()
@@ -249,14 +241,14 @@ class Run:
         except LeaseExistsError:  # an earlier attempt of this call has granted it
             pass
         except BaseException:  # a cancellation too
-            self._revoke()
+            self.revoke()
             raise
 
     def _settle(self) -> None:
         self._in_doubt.clear()
-        self._revoke()
+        self.revoke()
 
-    def _revoke(self) -> None:
+    def revoke(self) -> None:
         """Give back the lease, if no record that is known has it: a late copy of a start is refused then."""
         lease, self._lease = self._lease, 0
         if lease:
@@ -314,7 +306,7 @@ class ClaimingRun(Run):
             if result.succeeded:
                 self._lease = 0  # the record keeps it
         finally:
-            self._revoke()
+            self.revoke()
         return Tick(start, key, 1, result.revision, setting.open_key) if result.succeeded else None
 
     async def _begin_again(self, lock: Lock, opened: KeyValue) -> Tick | None:

@@ -182,7 +182,7 @@ class Schedule:
                     if failure is not None:
                         raise failure
         finally:
-            run.end()
+            run.revoke()
 
 
 def _times(every: float | timedelta | None, offset: float | timedelta, next_tick: NextTick | None) -> Times:

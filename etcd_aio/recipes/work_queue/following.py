@@ -63,10 +63,8 @@ class JobFollower:
             self.start()
 
     def stop(self) -> "asyncio.Task[None] | None":
-        """End the task, and return it."""
+        """Give up the task, which the caller cancels."""
         task, self._task = self._task, None
-        if task is not None:
-            task.cancel()
         return task
 
     async def _follow(self) -> None:
