@@ -23,16 +23,9 @@ async def copy_base(
     limits: Limits,
     write: Callable[[tuple[Change, ...]], Coroutine[object, object, None]],
 ) -> int:
-    """Compare both sides page by page, and write the differences.
+    """Compare both sides page by page, and write the differences, but for the key of the destination to leave.
 
-    Args:
-        source: has the keys.
-        destination: gets them.
-        prefix: of the keys at the source.
-        to_prefix: of the keys at the destination.
-        leave: a key of the destination that is none of the copy.
-        limits: of a txn.
-        write: applies changes of different keys, on the condition that the checkpoint is unchanged.
+    Several calls of `write` are under way, with changes of different keys, within the limits of a txn.
 
     Returns:
         The revision of the source that the destination is equal to.

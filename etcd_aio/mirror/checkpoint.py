@@ -69,14 +69,7 @@ class Checkpoint:
         return made if kinds == (int, bool, str, int) else None
 
     def resumes(self, cluster_id: int, prefix: bytes, to_prefix: bytes, revision: int) -> bool:
-        """Whether a mirror can continue from here.
-
-        Args:
-            cluster_id: of the source now.
-            prefix: of the mirrored keys, in the client of the source.
-            to_prefix: of the copies, in the client of the destination.
-            revision: of the source now.
-        """
+        """Whether a mirror with these prefixes can continue from here, by the id and the revision of the source now."""
         is_same = (self.cluster_id, self.prefix, self.to_prefix) == (cluster_id, prefix, to_prefix)
         return is_same and 0 < self.revision <= revision
 
@@ -92,12 +85,9 @@ class CheckpointVerdict(Enum):
 
 
 def judge(write: Checkpoint, before: Checkpoint, found: KeyValue | None) -> CheckpointVerdict:
-    """Judge a write whose condition did not hold by the checkpoint as it is now.
+    """Judge a write whose condition did not hold by the checkpoint as it is found now.
 
-    Args:
-        write: what the write puts.
-        before: the checkpoint that its condition is about; without a writer if there was none.
-        found: the checkpoint as it is.
+    The condition is about the checkpoint before, which has no writer if there was none.
     """
     now = None if found is None else Checkpoint.parse(found.value)
     if now is None:

@@ -14,13 +14,7 @@ from etcd_aio import EtcdError, Event, KeyLike, KeyRange
 from etcd_aio.arguments import encode_key, finite_seconds, to_bytes, whole_number
 from etcd_aio.base import NEVER, KeySpace, Pauses, Waiters, key_space_of, when_constructed
 from etcd_aio.calls import StoreCalls
-from etcd_aio.errors import (
-    ClientUsageError,
-    CompactedError,
-    InvalidRequestError,
-    MirrorError,
-    StoreRolledBackError,
-)
+from etcd_aio.errors import ClientUsageError, CompactedError, InvalidRequestError, MirrorError, StoreRolledBackError
 from etcd_aio.mirror.base_copy import copy_base
 from etcd_aio.mirror.batching import CopyTxn, Limits, txns_of
 from etcd_aio.mirror.follow import Follow, MirrorBatch, follow, head_of
@@ -288,10 +282,7 @@ class Mirror:
 
         The id of a cluster does not tell: clusters that were set up with the same addresses, such as etcd's defaults,
         have the same one. But in one cluster, a put falls between two reads, by their revisions. In two, it does not
-        do so time and again.
-
-        Args:
-            before: the revision of the source before the checkpoint was put.
+        do so time and again. The first read was before the checkpoint was put.
         """
         writer = self._writer
         for _ in range(_PROBES):

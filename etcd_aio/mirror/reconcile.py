@@ -87,12 +87,7 @@ class Merge(Generic[S, D]):
 
 
 def differences(source: Mapping[bytes, bytes], destination: Mapping[bytes, bytes]) -> list[Change]:
-    """The changes that make a destination equal to a source, in key order; none for keys whose values are equal.
-
-    Args:
-        source: the keys and values that should be.
-        destination: the keys and values that are.
-    """
+    """The changes that make a destination equal to a source, in key order; none for keys whose values are equal."""
     changes: list[Change] = [(key, value) for key, value in source.items() if destination.get(key) != value]
     gone = destination.keys() - source.keys()
     if gone:

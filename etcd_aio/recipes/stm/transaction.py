@@ -61,10 +61,7 @@ class Transaction:
         return (await self._get((encoded,)))[encoded]
 
     async def get_all(self, keys: Iterable[KeyLike]) -> Mapping[bytes, KeyValue | None]:
-        """Get several keys in one round trip.
-
-        Args:
-            keys: the keys, at most 128 that were not read before.
+        """Get several keys in one round trip, at most 128 that were not read before.
 
         Returns:
             Mapping[bytes, KeyValue | None]: by key, as bytes; None for a key that does not exist.
@@ -124,12 +121,9 @@ class Transaction:
     # Writes.
 
     def put(self, key: KeyLike, value: ValueLike, *, lease: LeaseLike | None = None) -> None:
-        """Put a value under a key when the transaction commits.
+        """Put a value, which may be empty, under a key when the transaction commits.
 
-        Args:
-            key: the key.
-            value: the value; may be empty.
-            lease: the lease to attach the key to, or its id. Without one, the key has none afterwards.
+        The lease, which may be given by its id, is that of the key afterwards; without one, the key has none.
 
         Raises:
             InvalidRequestError, EmptyKeyError, TypeError: as `client.put`.
@@ -210,8 +204,7 @@ class Transaction:
     async def _read(self, make: Callable[[int, bool], Operation[R]]) -> R:
         """Send a read of the newest state; or of the revision of the first read, which any member may answer.
 
-        Args:
-            make: makes the read, of a revision, and of the state of the member that is asked or not.
+        It is made of a revision, 0 for the newest, and of whether the member may answer with its own state.
         """
         revision = self._reads.base if self._reads.level.is_pinned else 0
         try:

@@ -220,14 +220,7 @@ class Board:
             self._doubtful[job] = revision
 
     def free(self, count: int, now: float, window: float, random: Callable[[], float]) -> list[FreeJob]:
-        """Choose free jobs: the first ones, or some further back if claims were lost.
-
-        Args:
-            count: how many at most.
-            now: seconds since 1970.
-            window: of how many jobs one is drawn; 1 for the first.
-            random: returns a number in [0, 1).
-        """
+        """Choose free jobs at a time in seconds since 1970, as `KnownItems.pick` chooses items."""
         found: list[FreeJob] = []
         for job in self._items.keys:
             delay = self._delays.get(job)

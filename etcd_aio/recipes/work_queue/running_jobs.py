@@ -44,8 +44,7 @@ class RunningJobs:
 
     def copy(self) -> dict[bytes, Job]:
         """The running jobs, which the copy keeps alive."""
-        jobs = {name: reference() for name, reference in self._jobs.items()}
-        return {name: job for name, job in jobs.items() if job is not None}
+        return {name: job for name, reference in self._jobs.items() if (job := reference()) is not None}
 
     def is_idle(self, name: bytes, claim: Claim) -> bool:
         """Whether a claim has the lease of the shift, but is of no job that runs, or may be about to run."""
