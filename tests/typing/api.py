@@ -722,7 +722,7 @@ async def mirrors(client: Client) -> None:
     assert_type((copy.statistics().error, copy.statistics().is_connected), tuple[EtcdError | None, bool])
     assert_type(copy.revision, int)
     assert_type(Checkpoint.parse(b"{}"), Checkpoint | None)
-    await copy.wait(5)
+    await copy.wait_revision(5)
     async with follow(client, "a/", since=5, known={b"a/1": b"2"}) as batches:
         assert_type(batches, Follow)
         assert_type((batches.revision, batches.pending, batches.is_connected), tuple[int, int, bool])
