@@ -1,6 +1,7 @@
 """WorkQueue: jobs that are done although workers crash, each by one worker at a time.
 
-`jobs.py` has the keys, `worker.py` claims jobs, `shift.py` has the lease of their claims, and `job.py` ends them.
+`jobs.py` has the keys, `following.py` knows which jobs are free, `worker.py` claims them by the txns of `claiming.py`,
+`shift.py` has the lease of their claims, and `job.py` ends them.
 """
 
 import os
