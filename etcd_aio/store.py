@@ -522,17 +522,10 @@ class Store(StoreCalls):
 
         Cancellation: the transaction was applied or not, as with every write.
         """
-        from etcd_aio.recipes import run_stm
+        from etcd_aio.recipes import StmCall
 
-        return await run_stm(
-            self,
-            function,
-            isolation=isolation,
-            prefetch=prefetch,
-            max_attempts=max_attempts,
-            writer=writer,
-            deadline=self.backend.shared.deadline(timeout),
-        )
+        deadline = self.backend.shared.deadline(timeout)
+        return await StmCall(self, function, isolation, prefetch, max_attempts, writer, deadline).run()
 
 
 class Ordered(Store):

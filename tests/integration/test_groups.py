@@ -48,7 +48,7 @@ async def test_each_tick_runs_once(shared_server: EtcdServer, client: Client, pr
 
     async def work(tick: Tick) -> None:
         ran[tick.key] += 1
-        await client.txn().when(tick.is_newest()).then().commit()
+        await client.txn().when(tick.newest_condition()).then().commit()
 
     async with Client(shared_server.endpoint) as other:
         began = time.time()

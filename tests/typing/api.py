@@ -145,7 +145,7 @@ async def count(tx: Transaction) -> int:
 
 
 async def tick_work(tick: Tick) -> int:
-    assert_type((tick.time, tick.is_newest()), tuple[datetime, Compare])
+    assert_type((tick.time, tick.newest_condition()), tuple[datetime, Compare])
     return 1
 
 
@@ -722,7 +722,7 @@ async def mirrors(client: Client) -> None:
     assert_type((copy.statistics().error, copy.statistics().is_connected), tuple[EtcdError | None, bool])
     assert_type(copy.revision, int)
     assert_type(Checkpoint.parse(b"{}"), Checkpoint | None)
-    await copy.wait(5)
+    await copy.wait_revision(5)
     async with follow(client, "a/", since=5, known={b"a/1": b"2"}) as batches:
         assert_type(batches, Follow)
         assert_type((batches.revision, batches.pending, batches.is_connected), tuple[int, int, bool])

@@ -160,7 +160,7 @@ RECIPES: dict[str, Callable[[Any, Writer], Awaitable[None]]] = {
     "store.py stm": use_stm,
     "recipes/counter/counter.py Counter": use_counter,
     "recipes/counter/ids.py IdAllocator": use_ids,
-    "recipes/queue/queue.py Queue": use_queue,
+    "recipes/queue/queue.py ItemQueue": use_queue,
     "recipes/queue/priority_queue.py PriorityQueue": use_priority_queue,
     "recipes/work_queue/work_queue.py WorkQueue": use_work_queue,
     "recipes/barrier/barrier.py Barrier": use_barrier,
@@ -170,13 +170,9 @@ RECIPES: dict[str, Callable[[Any, Writer], Awaitable[None]]] = {
 }
 # What those make, and hand their writer to; and what has the rule.
 INTERNAL = {
-    "recipes/queue/queue.py ItemQueue",
-    "recipes/queue/sequence.py Sequence",
-    "recipes/stm/stm.py _Stm",
-    "recipes/stm/stm.py run_stm",
-    "recipes/queue/taking.py Taker",
+    "recipes/calls.py RecipeCalls",
+    "recipes/stm/stm.py StmCall",
     "recipes/kubernetes.py Kubernetes",
-    "recipes/kubernetes.py _write_through",
     "concurrency/fenced.py FencedWriter",
     "calls/writer.py is_exact",
     "calls/writer.py writer_for",
