@@ -200,8 +200,31 @@ def performance() -> str:
         ratios_to = results[case]["ratios"]
         ratios = [f"{ratios_to[other]['rate']:.2f}" for other in ("go", "grpc.aio-stub")]
         cpu = [f"{ratios_to[other]['cpu']:.2f}" for other in ("go", "grpc.aio-stub")]
-        rows.append((text, *ratios, *cpu))
-    head = ("case", "rate ÷ Go", "rate ÷ grpc.aio", "CPU ÷ Go", "CPU ÷ grpc.aio")
+        rows.append((text, *ratios, f"{results[case]['client_cpu_us_per_call']:.3g} µs", *cpu))
+    head = ("case", "rate ÷ Go", "rate ÷ grpc.aio", "CPU", "CPU ÷ Go", "CPU ÷ grpc.aio")
+    return table(head, rows, numbers=5)
+
+
+def accelerator() -> str:
+    """Ratios to the official Go client with the accelerator and without it, from the result file."""
+    measured = json.loads(read(ROOT / "docs" / "performance.json"))
+    results = {(result["client"], result["case"]): result["ratios"]["go"] for result in measured["results"]}
+    rows = []
+    for case, text in measured["cases"].items():
+        both = [results[client, case] for client in ("etcd_aio", "etcd_aio-pure")]
+        rows.append((text, *(f"{ratio[name]:.2f}" for name in ("rate", "cpu") for ratio in both)))
+    return table(("case", "rate ÷ Go with it", "without", "CPU ÷ Go with it", "without"), rows, numbers=4)
+
+
+def apart() -> str:
+    """Ratios to the official Go client where the server has a core of its own, from the result file."""
+    measured = json.loads(read(ROOT / "docs" / "apart.json"))
+    results = {(result["client"], result["case"]): result["ratios"]["go"] for result in measured["results"]}
+    rows = []
+    for case, text in measured["cases"].items():
+        both = [results[client, case] for client in ("etcd_aio", "etcd_aio-uvloop")]
+        rows.append((text, *(f"{ratio[name]:.2f}" for name in ("rate", "cpu") for ratio in both)))
+    head = ("case", "rate ÷ Go", "the same, uvloop", "CPU ÷ Go", "the same, uvloop")
     return table(head, rows, numbers=4)
 
 
@@ -488,7 +511,7 @@ MADE: Final[Mapping[str, Callable[[], str]]] = {
     function.__name__: function
     for function in (
         *(verdicts, stream_verdicts, remedies, repeatable, defaults),
-        *(policies, performance, locks, elections, cache, failover_reads, failover_writes, error_tree, errors),
+        *(policies, performance, accelerator, apart, locks, elections, cache, failover_reads, failover_writes, error_tree, errors),
         *(evidence_claims, evidence_releases, evidence_clients, evidence_faults, evidence_sabotages),
         *(client_options, client_calls),
         *(public_modules, fake_refused, fake_releases, fake_reasons, pytest_fixtures, pytest_options),
