@@ -1,7 +1,7 @@
 """A stream of messages to a fake member."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 from etcd_aio.base.aio import wake
 from etcd_aio.errors import AttemptFailure, Delivery, StatusCode
@@ -41,6 +41,7 @@ class FakeStream:
         self._limit = limit
         self._on_over = on_over
         self._collect = collect
+        self._collecting: tuple[Collector, Iterator[bytes]] | None = None  # a large message, and its missing pieces
         self._session: Session | None = None
         self._requests: list[Callable[[Session], None]] = []
         self._is_on_its_way = True  # its headers are
@@ -67,13 +68,19 @@ class FakeStream:
             self._post(lambda session: session.half_close())
 
     async def receive(self) -> bytes | Collector | None:
-        message = await self.receive_whole()
-        if message is None or self._collect is None or len(message) <= PIECE:
-            return message
-        collector = self._collect()
-        for piece in pieces_of(message):  # without a turn for other tasks, whose cancellations lose no message
+        if self._collecting is None:
+            message = await self.receive_whole()
+            if message is None or self._collect is None or len(message) <= PIECE:
+                return message
+            self._collecting = self._collect(), pieces_of(message)
+        collector, pieces = self._collecting
+        for piece in pieces:  # without a turn for other tasks, whose cancellations lose no message
             collector.feed(piece)
             collector.work()
+            if collector.has_part:
+                return collector
+        self._collecting = None
+        collector.end()
         return collector
 
     async def receive_whole(self) -> bytes | None:
