@@ -237,12 +237,14 @@ PURE = (
     "types",
     "watch/creations",
     "watch/fragments",
+    "watch/open_stream",
     "watch/outages",
     "watch/progress",
     "watch/requests",
     "watch/compaction_resync",
     "watch/state",
     "watch/resuming_stream",
+    "watch/watches",
 )
 MAY_READ_VARIABLES = frozenset({"codec/speedups"})  # pure but for one variable, which is read at import
 LONGEST_FILE = 600

@@ -1,8 +1,8 @@
 """Watches: every change of keys once and in order, over any number of streams.
 
-`watcher.py` is the consumer's side; `state.py` and `resuming_stream.py` are the
-pure state machines of one watch and of the stream that all watches share; `service.py` runs the stream and background
-tasks; `deletion.py` waits until a key is gone.
+`watcher.py` is the consumer's side. `state.py` is the state machine of one watch, `resuming_stream.py` that of all
+watches on a stream, `open_stream.py` that of one open stream: these are pure. `service.py` runs the stream and
+background tasks; `deletion.py` waits until a key is gone.
 """
 
 from etcd_aio.watch.deletion import wait_deleted as wait_deleted

@@ -29,6 +29,7 @@ from etcd_aio.kv import DEFAULT_PAGE_SIZE, RangeOp, ReadPage, ScanPages
 from etcd_aio.pb import WatchCreateRequest, WatchRequest
 from etcd_aio.types import KeyRange, KeyValue, RangeResult, WatchFilter, version_tuple
 from etcd_aio.watch.compaction_resync import difference
+from etcd_aio.watch.progress import ProgressRequests
 from etcd_aio.watch.resuming_stream import WatchStream
 from etcd_aio.watch.state import Phase, WatchState
 
@@ -161,10 +162,10 @@ class WatchService:
             check = self._find_revision(watch.options.keys)
             self._store_check = start_background_task(check, name="etcd_aio watch store")
 
-    def check_progress(self, stream: int) -> None:
+    def check_progress(self, progress: ProgressRequests) -> None:
         """Find out whether the progress notifications of the stream's member are reliable."""
         if self._release_check is None or self._release_check.done():
-            check = self._find_release(stream, self._supervisor.endpoint)
+            check = self._find_release(progress, self._supervisor.endpoint)
             self._release_check = start_background_task(check, name="etcd_aio watch release")
 
     def renew_token(self, error: ServerError, watch: WatchState) -> bool:
@@ -234,7 +235,7 @@ class WatchService:
         if self._stream.store_is_at(result.revision):
             self._invoker.doubts.tell()
 
-    async def _find_release(self, stream: int, endpoint: str) -> None:
+    async def _find_release(self, progress: ProgressRequests, endpoint: str) -> None:
         try:
             status = await self._invoker.unary(
                 methods.STATUS, pb.StatusRequest(), needs_leader=False, endpoint=endpoint
@@ -242,8 +243,7 @@ class WatchService:
         except EtcdError:
             return  # unknown counts as unreliable, which loses nothing
         release = version_tuple(status.version)
-        if release >= (3, 5, 8) or (3, 4, 25) <= release < (3, 5, 0):
-            self._stream.progress_is_reliable(stream)
+        progress.is_reliable = release >= (3, 5, 8) or (3, 4, 25) <= release < (3, 5, 0)
 
     async def _renew(self) -> None:
         """Get another token for the watches that were refused, or end them with the reason why there is none."""

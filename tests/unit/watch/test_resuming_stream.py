@@ -1,5 +1,5 @@
-"""watch/resuming_stream.py, watch/stream_owner.py: WatchStream: which watch a reply is about, what is sent when, and
-how each watch ends.
+"""watch/resuming_stream.py, watch/open_stream.py, watch/watches.py, watch/stream_owner.py: WatchStream: which watch a
+reply is about, what is sent when, and how each watch ends.
 """
 
 import sys
@@ -30,8 +30,10 @@ from etcd_aio.types import Event, EventType, Header, KeyValue, WatchReply
 from etcd_aio.types.keys import KeyRange
 from etcd_aio.watch.compaction_resync import KnownKeys
 from etcd_aio.watch.creations import FIRST_ID, WINDOW
-from etcd_aio.watch.resuming_stream import SILENCE, STEP, WatchStream
-from etcd_aio.watch.state import EVENT_BYTES, Phase, WatchOptions, WatchState
+from etcd_aio.watch.open_stream import SILENCE
+from etcd_aio.watch.progress import ProgressRequests
+from etcd_aio.watch.resuming_stream import WatchStream
+from etcd_aio.watch.state import EVENT_BYTES, STEP, Phase, WatchOptions, WatchState
 
 LOST = ConnectionLostError("lost")
 
@@ -65,7 +67,7 @@ class Bench:
         self.changes: list[WatchState] = []
         self.listings: list[WatchState] = []
         self.store_checks: list[WatchState] = []
-        self.progress_checks: list[int] = []
+        self.progress_checks: list[ProgressRequests] = []
         self.renewals: list[ServerError] = []
         self.has_tokens = False
         self.on_renewal: Callable[[], None] = lambda: None
@@ -90,8 +92,8 @@ class Bench:
     def check_store(self, watch: WatchState) -> None:
         self.store_checks.append(watch)
 
-    def check_progress(self, stream: int) -> None:
-        self.progress_checks.append(stream)
+    def check_progress(self, progress: ProgressRequests) -> None:
+        self.progress_checks.append(progress)
 
     def start_listing(self, watch: WatchState) -> None:
         assert watch.phase is Phase.LISTING
@@ -110,7 +112,8 @@ class Bench:
 
     def open(self, *, is_known: bool = True) -> None:
         self.machine.on_open("m1", self.now)
-        self.machine._creations.takes_ids = is_known
+        assert self.machine._stream is not None
+        self.machine._stream.creations.takes_ids = is_known
 
     def watch(self, start: int = 0, **options: object) -> WatchState:
         keys = options.pop("keys", KeyRange.of(prefix="k"))
@@ -643,13 +646,13 @@ def test_watches_resume_behind_the_progress_of_a_reliable_release() -> None:
     mark_for_all(bench, 20)
     mark_for_all(bench, 21)
     assert len(checked) == 1, "once for each stream"
-    bench.machine.progress_is_reliable(checked[0])
+    checked[0].is_reliable = True
     mark_for_all(bench, 22)
     assert watch.resume_revision == 23
     bench.reopen()
     assert bench.said() == [("create", 23)]
     bench.hear(created(0))
-    bench.machine.progress_is_reliable(checked[0])  # of a stream that is gone
+    checked[0].is_reliable = True  # of a stream that is gone
     mark_for_all(bench, 30)
     assert (watch.resume_revision, len(checked)) == (23, 2)
 
@@ -1027,7 +1030,8 @@ def test_an_outage_collects_nothing_of_closed_watches() -> None:
     for _ in range(10):
         bench.machine.close(bench.watch())
     assert len(bench.machine) == 1
-    assert not bench.machine._waiting
+    assert bench.machine._stream is None
+    assert len(bench.machine._watches.all) == 1
     late = bench.watch(7)
     bench.open()
     assert bench.said() == [("create", 11), ("create", 7)]
