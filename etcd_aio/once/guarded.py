@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final, NamedTuple, Protocol
 
-from etcd_aio import Compare, Header, Key, KeyRange, TxnResult, op
+from etcd_aio import Compare, Header, Key, KeyRange, KeyValue, TxnResult, op
 from etcd_aio.errors import InvalidRequestError, TooManyOpsError
 from etcd_aio.once.slot import Slot
 from etcd_aio.once.write_verdicts import CREATED, Branch, slot_value
@@ -20,7 +20,7 @@ _MAX_OPS: Final = {(False, False): 127, (True, False): 126, (False, True): 125, 
 
 
 class Write(Protocol):
-    """What a user wants to be applied: an `op.TxnOp`, or the same parts."""
+    """The operations of a user: an `op.TxnOp`, or the same parts."""
 
     @property
     def when(self) -> tuple[Compare, ...]:
@@ -29,12 +29,12 @@ class Write(Protocol):
 
     @property
     def then(self) -> tuple[op.Op, ...]:
-        """What is applied if all of them hold."""
+        """The operations that are applied if all of them hold."""
         ...
 
     @property
     def otherwise(self) -> tuple[op.Op, ...]:
-        """What is applied if one does not."""
+        """The operations that are applied if one does not."""
         ...
 
 
@@ -66,8 +66,8 @@ class IdKey:
 
 
 @dataclass(slots=True)
-class Answer:
-    """What is known of a write that was applied: all that its result is made of.
+class WriteAnswer:
+    """A write that was applied, as far as its result depends on it.
 
     Attributes:
         branch: which of its operations ran.
@@ -118,14 +118,20 @@ def _marks(slot: Slot, id_key: IdKey | None, branch: Branch) -> tuple[op.PutOp, 
     return (mark,) if id_key is None else (id_key.put(branch), mark)
 
 
-def unwrap(write: Write, has_id: bool, result: TxnResult) -> Answer:
+def found_slot(result: TxnResult) -> KeyValue | None:
+    """The slot as a txn found it whose condition did not hold; None if the slot was missing."""
+    (found,) = result.responses
+    return found if isinstance(found, KeyValue) else None
+
+
+def unwrap(write: Write, has_id: bool, result: TxnResult) -> WriteAnswer:
     """The answer to the write, in the reply to its copy that was applied."""
     header, responses, own_puts = result.header, result.responses, 1
     if has_id:
         (within,) = responses
         assert isinstance(within, TxnResult)  # noqa: S101 - `TxnOp.result` has checked the kinds
         if not within.succeeded:
-            return Answer(Branch.DUPLICATE, header)
+            return WriteAnswer(Branch.DUPLICATE, header)
         responses, own_puts = within.responses, 2
     branch = Branch.THEN
     if write.when or write.otherwise:
@@ -133,7 +139,7 @@ def unwrap(write: Write, has_id: bool, result: TxnResult) -> Answer:
         assert isinstance(within, TxnResult)  # noqa: S101 - as above
         branch = Branch.THEN if within.succeeded else Branch.OTHERWISE
         responses = within.responses
-    return Answer(branch, header, responses[:-own_puts])
+    return WriteAnswer(branch, header, responses[:-own_puts])
 
 
 def operations_of(write: Write, branch: Branch) -> tuple[op.Op, ...]:
