@@ -9,6 +9,6 @@ from etcd_aio.watch.deletion import wait_deleted as wait_deleted
 from etcd_aio.watch.service import WatchService as WatchService
 from etcd_aio.watch.state import DEFAULT_MAX_PENDING as DEFAULT_MAX_PENDING
 from etcd_aio.watch.state import WatchOptions as WatchOptions
-from etcd_aio.watch.watcher import ViewedWatcher as ViewedWatcher
+from etcd_aio.watch.viewed_watcher import ViewedWatcher as ViewedWatcher
 from etcd_aio.watch.watcher import Watcher as Watcher
 from etcd_aio.watch.watcher import WatchStatistics as WatchStatistics
