@@ -7,7 +7,7 @@ from etcd_aio.base.closing import Unwinding
 from etcd_aio.errors import AttemptFailure, ConnectionLostError, Delivery, LocalReason, StatusCode
 from etcd_aio.fake.link import Link
 from etcd_aio.fake.pieces import PIECE, pieces_of
-from etcd_aio.fake.server import Server
+from etcd_aio.fake.server import FakeServer
 from etcd_aio.fake.stream import FakeStream
 from etcd_aio.fake.unary_call import UnaryCall
 from etcd_aio.transport import (
@@ -27,7 +27,7 @@ _NEVER: Final = float("inf")
 class FakeConnection:
     """One connection. See `transport.Connection`."""
 
-    def __init__(self, link: Link, server: Server, options: TransportOptions, owner: ConnectionOwner) -> None:
+    def __init__(self, link: Link, server: FakeServer, options: TransportOptions, owner: ConnectionOwner) -> None:
         self._loop = asyncio.get_running_loop()
         self._owner = owner
         self._options = options

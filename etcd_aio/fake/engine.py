@@ -11,7 +11,7 @@ from collections.abc import Callable
 from etcd_aio.errors import ConnectError
 from etcd_aio.fake.connection import FakeConnection
 from etcd_aio.fake.link import Link
-from etcd_aio.fake.server import Server
+from etcd_aio.fake.server import FakeServer
 from etcd_aio.transport import ConnectionOwner, Target, TransportOptions
 
 
@@ -24,7 +24,7 @@ class FakeEngine:
         options: limits and times.
     """
 
-    def __init__(self, link_to: Callable[[str], Link | None], server: Server, options: TransportOptions) -> None:
+    def __init__(self, link_to: Callable[[str], Link | None], server: FakeServer, options: TransportOptions) -> None:
         self._link_to = link_to
         self._server = server
         self._options = options

@@ -138,7 +138,7 @@ def refusal_of(status: str | None, message: str | None) -> Refusal | None:
 
 
 @dataclass(slots=True)
-class Faults:
+class FaultRules:
     """The rules in use."""
 
     rules: list[Fault] = field(default_factory=list)

@@ -40,47 +40,39 @@ class Guard:
 
     def admin(self, call: Call) -> None:
         """Check that the user has the role of root."""
-        if self._users.is_enabled:
-            self._users.check_admin(self.user(call))
+        self._users.check_admin(self.user(call))
 
     def read(self, call: Call, key: bytes, end: bytes) -> None:
         """Check a read of an interval."""
-        if self._users.is_enabled:
-            self._users.check_read(self.user(call), key, end)
+        self._users.check_read(self.user(call), key, end)
 
     def put(self, call: Call, request: pb.PutRequest) -> None:
         """Check a put."""
-        if self._users.is_enabled:
-            self._put(self.user(call), request)
+        self._put(self.user(call), request)
 
     def delete(self, call: Call, request: pb.DeleteRangeRequest) -> None:
         """Check a delete."""
-        if self._users.is_enabled:
-            user = self.user(call)
-            self._users.check_write(user, request.key, request.range_end)
-            if request.prev_kv:
-                self._users.check_read(user, request.key, request.range_end)
+        user = self.user(call)
+        self._users.check_write(user, request.key, request.range_end)
+        if request.prev_kv:
+            self._users.check_read(user, request.key, request.range_end)
 
     def txn(self, call: Call, request: pb.TxnRequest) -> None:
         """Check a transaction, in both branches."""
-        if self._users.is_enabled:
-            self._txn(self.user(call), request)
+        self._txn(self.user(call), request)
 
     def lease_writes(self, call: Call, lease: int) -> None:
         """Check that the user may write all keys of a lease."""
-        if self._users.is_enabled:
-            self._lease_writes(self.user(call), lease)
+        self._lease_writes(self.user(call), lease)
 
     def lease_reads(self, call: Call, leases: Sequence[int]) -> None:
         """Check that the user may read all keys of some leases."""
-        if self._users.is_enabled:
-            user = self.user(call)
-            if user is None:
-                raise Refusal(Reason.USER_EMPTY)
-            if not self._is_admin(user):
-                for lease in leases:
-                    for key in self._keys_of(lease):
-                        self._users.check_read(user, key, b"")
+        self.known(call)
+        user = self.user(call)
+        if not self._is_admin(user):
+            for lease in leases:
+                for key in self._keys_of(lease):
+                    self._users.check_read(user, key, b"")
 
     def _put(self, user: str | None, request: pb.PutRequest) -> None:
         self._users.check_write(user, request.key, b"")

@@ -13,7 +13,7 @@ from etcd_aio.base.aio import start_background_task
 from etcd_aio.errors import ConfigError
 from etcd_aio.fake.host import Host
 from etcd_aio.fake.served_connection import ServedConnection
-from etcd_aio.fake.server import Server
+from etcd_aio.fake.server import FakeServer
 
 _Address: TypeAlias = tuple[object, ...] | str
 _BACKLOG: Final = 100  # asyncio's default
@@ -82,7 +82,7 @@ class Listener:
         place: where; it has the chosen port afterwards.
     """
 
-    def __init__(self, host: Host, server: Server, place: Place) -> None:
+    def __init__(self, host: Host, server: FakeServer, place: Place) -> None:
         self._host = host
         self._server = server
         self._family: int = _UNIX

@@ -15,7 +15,7 @@ from etcd_aio.fake.documents import Document
 from etcd_aio.fake.host import Host
 from etcd_aio.fake.link import Link
 from etcd_aio.fake.served_calls import ServedCalls
-from etcd_aio.fake.server import Server
+from etcd_aio.fake.server import FakeServer
 
 _PREFACE: Final = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
 _LONGEST_HEAD: Final = 2**14  # bytes of a request of HTTP/1
@@ -45,7 +45,7 @@ class ServedConnection(asyncio.Protocol):
         closed: resolves when its socket is closed.
     """
 
-    def __init__(self, host: Host, server: Server) -> None:
+    def __init__(self, host: Host, server: FakeServer) -> None:
         self.link = Link(host)
         self.server = server
         self.closed: asyncio.Future[None] = asyncio.get_running_loop().create_future()

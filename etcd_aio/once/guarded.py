@@ -6,7 +6,7 @@ that it is known which of the two did not hold. A write with an id is within a t
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Final, NamedTuple, Protocol
+from typing import Final, NamedTuple, TypeAlias
 
 from etcd_aio import Compare, Header, Key, KeyRange, KeyValue, TxnResult, op
 from etcd_aio.errors import InvalidRequestError, TooManyOpsError
@@ -19,31 +19,16 @@ from etcd_aio.types import OpResult, shown_keys
 _MAX_OPS: Final = {(False, False): 127, (True, False): 126, (False, True): 125, (True, True): 124}
 
 
-class Write(Protocol):
-    """The operations of a user: an `op.TxnOp`, or the same parts."""
-
-    @property
-    def when(self) -> tuple[Compare, ...]:
-        """The conditions."""
-        ...
-
-    @property
-    def then(self) -> tuple[op.Op, ...]:
-        """The operations that are applied if all of them hold."""
-        ...
-
-    @property
-    def otherwise(self) -> tuple[op.Op, ...]:
-        """The operations that are applied if one does not."""
-        ...
-
-
 class SingleWrite(NamedTuple):
-    """A put or a delete, as a write."""
+    """A put or a delete, with the parts of a txn."""
 
     then: tuple[op.Op]
     when: tuple[Compare, ...] = ()
     otherwise: tuple[op.Op, ...] = ()
+
+
+Write: TypeAlias = op.TxnOp | SingleWrite
+"""The operations of a user."""
 
 
 @dataclass(frozen=True, slots=True)

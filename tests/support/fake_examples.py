@@ -11,6 +11,7 @@ from etcd_aio.fake.link import Link
 from etcd_aio.fake.node import Node
 from etcd_aio.fake.outcomes import Outcome
 from etcd_aio.fake.refusals import Refusal
+from etcd_aio.fake.server import FakeServer
 from etcd_aio.fake.sessions import Session
 from etcd_aio.fake.store import Store
 from etcd_aio.fake.watchers import WatchHub
@@ -27,8 +28,8 @@ class _Counts(Protocol):
     def slow_ends(self) -> None: ...
 
 
-class FakeExamples:
-    """A server without sockets; see `etcd_aio.fake.server`. Each server that runs has an authority."""
+class FakeExamples(FakeServer):
+    """A server without sockets. Each server that runs has an authority."""
 
     def __init__(self) -> None:
         self._links: dict[str, Link] = {}
