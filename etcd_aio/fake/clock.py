@@ -110,7 +110,7 @@ class Clock:
 
 
 class _Timed(Protocol):
-    """What has a clock."""
+    """An object with a clock."""
 
     _clock: Clock
 

@@ -60,11 +60,7 @@ class Cluster:
         random_bits: returns a random number of so many bits.
 
     Attributes:
-        store: the keys.
         writer: runs writes on the store.
-        leases: the leases.
-        users: the users and roles.
-        alarms: the alarms.
         nodes: the members.
         leader: the member that leads; None during an election.
         term: the Raft term.
@@ -134,7 +130,7 @@ class Cluster:
     # Backups.
 
     def back_up(self) -> "FakeBackup":
-        """What the members have on their disks, but for users and alarms."""
+        """A copy of the disks of the members, but for users and alarms."""
         return FakeBackup(self.store.copy(), self.leases.copy(), self.term, self.index)
 
     def restore(self, backup: "FakeBackup") -> None:

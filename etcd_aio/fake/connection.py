@@ -33,7 +33,7 @@ class FakeConnection:
         self._options = options
         self._is_lost = False
         self._is_draining = False
-        self._calls: dict[_Call, None] = {}
+        self._calls: dict[UnaryCall, None] = {}
         self._streams: dict[FakeStream, None] = {}
         self._expiry: asyncio.TimerHandle | None = None
         self._silence: asyncio.TimerHandle | None = None
@@ -55,7 +55,7 @@ class FakeConnection:
         if deadline <= self._loop.time():
             raise expired(Delivery.UNSENT)
         self._check()
-        call = _Call(self, path, payload, metadata, deadline, may_move)
+        call = UnaryCall(self, path, payload, metadata, deadline, may_move=may_move)
         self._calls[call] = None
         self.link.post(call)
         self._watch(deadline)
@@ -185,27 +185,3 @@ class FakeConnection:
             if call.deadline <= now:
                 call.fail(expired(Delivery.UNKNOWN))
         self._watch(min((call.deadline for call in self._calls if call.deadline > now), default=_NEVER))
-
-
-class _Call(UnaryCall):
-    """One unary call, as its sender knows it.
-
-    Attributes:
-        deadline: when it ends without an answer.
-        may_move: it may end without an answer, since it can be made elsewhere.
-    """
-
-    __slots__ = ("deadline", "may_move")
-
-    def __init__(
-        self,
-        connection: FakeConnection,
-        path: str,
-        payload: bytes,
-        metadata: Metadata,
-        deadline: float,
-        may_move: bool,
-    ) -> None:
-        super().__init__(connection, path, payload, metadata)
-        self.deadline = deadline
-        self.may_move = may_move

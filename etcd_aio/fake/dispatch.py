@@ -33,7 +33,7 @@ _SERVED_ALONE: Final = frozenset(
         *(methods.HEALTH_CHECK, methods.LEASE_LEASES, methods.MOVE_LEADER),
     )
 )
-"""What a member without a leader answers."""
+"""The methods that a member without a leader answers."""
 _GIVEN_UP: Final[Mapping[str, Refusal]] = {
     **dict.fromkeys((methods.LEASE_TIME_TO_LIVE.path, methods.LEASE_KEEP_ALIVE.path), Refusal(Reason.NO_LEADER)),
     **dict.fromkeys(
@@ -48,11 +48,7 @@ _GRPC_MOST_BYTES: Final = MOST_BYTES + 2**19  # of any message
 
 
 class Dispatcher:
-    """Answers calls.
-
-    Args:
-        cluster: the state.
-    """
+    """Answers calls."""
 
     def __init__(self, cluster: Cluster) -> None:
         self.cluster = cluster
@@ -92,17 +88,7 @@ class Dispatcher:
         self._check = kv.check
 
     def unary(self, node: Node, path: str, payload: bytes, metadata: Metadata, now: float) -> bytes | Pending:
-        """Answer a unary call.
-
-        Args:
-            node: the member that got it.
-            path: the gRPC path.
-            payload: the encoded request.
-            metadata: the metadata.
-            now: the time, in seconds.
-
-        Returns:
-            bytes | Pending: the reply, unless it waits for a leader.
+        """Answer a unary call that a member got, unless it waits for a leader.
 
         Raises:
             Refusal: the status, if it is not OK.

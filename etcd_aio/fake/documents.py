@@ -17,13 +17,7 @@ _METRICS: Final = "text/plain; version=0.0.4; charset=utf-8"
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """The answer to a request over HTTP.
-
-    Attributes:
-        status: the HTTP status.
-        kind: the content type.
-        body: the content.
-    """
+    """The answer to a request over HTTP; `kind` is its content type."""
 
     status: int
     kind: str
@@ -31,13 +25,7 @@ class Document:
 
 
 def document(cluster: Cluster, node: Node, target: str) -> Document:
-    """The answer of a member to GET.
-
-    Args:
-        cluster: the state.
-        node: the member.
-        target: the path, and the query if there is one.
-    """
+    """The answer of a member to GET; `target` is the path, and the query if there is one."""
     url = urlsplit(target)
     match url.path:
         case "/version":

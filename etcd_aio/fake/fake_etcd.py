@@ -9,6 +9,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Final, Self, Unpack
 from weakref import WeakSet
 
+from etcd_aio.arguments import to_bytes
 from etcd_aio.base.not_awaitable import AsyncBlock
 from etcd_aio.errors import ConfigError
 from etcd_aio.fake.clock import Clock, in_loop
@@ -174,7 +175,7 @@ class FakeEtcd(AsyncBlock):
     @in_loop
     def keys(self, prefix: KeyLike = b"") -> dict[bytes, bytes]:
         """The keys with a prefix, and their values."""
-        wanted = prefix.encode() if isinstance(prefix, str) else bytes(prefix)
+        wanted = to_bytes(prefix, "prefix")
         found = self._cluster.store.read(wanted or b"\x00", b"\x00")
         return {one.key: one.value for one in found if one.key.startswith(wanted)}
 
@@ -215,7 +216,7 @@ class FakeEtcd(AsyncBlock):
             TypeError: a key or a value is neither text nor bytes.
             ConfigError: a key is empty.
         """
-        pairs = [(_bytes(key), _bytes(value)) for key, value in content.items()]
+        pairs = [(to_bytes(key, "a key"), to_bytes(value, "a value")) for key, value in content.items()]
         if any(not key for key, _ in pairs):
             raise ConfigError("a key must not be empty")
         batch = self._cluster.store.begin()
@@ -390,9 +391,3 @@ class FakeEtcd(AsyncBlock):
 
 def _nothing() -> None:
     pass
-
-
-def _bytes(text: KeyLike) -> bytes:
-    if isinstance(text, str):
-        return text.encode()
-    return bytes(memoryview(text))  # not of a number, which would be so many zero bytes

@@ -10,11 +10,7 @@ from etcd_aio.transport import token_of
 
 
 class Guard:
-    """Checks calls. Every method raises `Refusal`, and does nothing while users are not enabled.
-
-    Args:
-        cluster: the state.
-    """
+    """Checks calls. Every method raises `Refusal`, and does nothing while users are not enabled."""
 
     def __init__(self, cluster: Cluster) -> None:
         self._users = cluster.users

@@ -34,7 +34,7 @@ class HostedConnection(Protocol):
 
 
 class HostedListener(Protocol):
-    """What accepts connections over sockets, as the host sees it."""
+    """A listener for connections over sockets, as the host sees it."""
 
     def refuse(self) -> None:
         """Refuse connections."""

@@ -1,4 +1,4 @@
-"""What tests see inside of a fake: its leases, its watchers, and the calls that it got. Pure."""
+"""The inside of a fake, for tests: its leases, its watchers, and the calls that it got. Pure."""
 
 from collections import deque
 from collections.abc import Iterator, Sequence

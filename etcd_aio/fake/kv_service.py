@@ -41,7 +41,6 @@ class KVService:
                     _check_size(call)
 
     def range(self, call: Call, request: pb.RangeRequest) -> pb.RangeResponse:
-        """Answer Range."""
         self.check(call, request)
         self._guard.read(call, request.key, request.range_end)
         reply = answer_range(call.node.store, request, self._cluster.release)
@@ -49,7 +48,6 @@ class KVService:
         return reply
 
     def range_stream(self, call: Call, request: pb.RangeRequest) -> Iterator[pb.RangeStreamResponse]:
-        """Answer RangeStream."""
         self.check(call, request)
         check_stream(request)
         self._guard.read(call, request.key, request.range_end)
@@ -62,7 +60,6 @@ class KVService:
             yield pb.RangeStreamResponse(range_response=chunk)
 
     def put(self, call: Call, request: pb.PutRequest) -> pb.PutResponse:
-        """Answer Put."""
         self.check(call, request)
         self._guard.put(call, request)
         self._cluster.alarms.check(needs_space=True)
@@ -71,7 +68,6 @@ class KVService:
         return reply
 
     def delete_range(self, call: Call, request: pb.DeleteRangeRequest) -> pb.DeleteRangeResponse:
-        """Answer DeleteRange."""
         self.check(call, request)
         self._guard.delete(call, request)
         self._cluster.alarms.check(needs_space=False)
@@ -80,7 +76,6 @@ class KVService:
         return reply
 
     def txn(self, call: Call, request: pb.TxnRequest) -> pb.TxnResponse:
-        """Answer Txn."""
         self.check(call, request)
         self._guard.txn(call, request)
         if not writes(request):
@@ -94,7 +89,6 @@ class KVService:
         return reply
 
     def compact(self, call: Call, request: pb.CompactionRequest) -> pb.CompactionResponse:
-        """Answer Compact."""
         if self._cluster.release.guards_compaction:
             self._guard.admin(call)
         self._guard.user(call)

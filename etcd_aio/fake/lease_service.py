@@ -19,7 +19,7 @@ class LeaseService:
         self._guard = guard
 
     def grant(self, call: Call, request: pb.LeaseGrantRequest) -> pb.LeaseGrantResponse:
-        """Answer LeaseGrant. An id of 0 lets the server choose one."""
+        """An id of 0 lets the server choose one."""
         self._known(call)
         self._guard.user(call)  # also of a release that needs none: a token must be valid
         wanted = request.id
@@ -30,7 +30,6 @@ class LeaseService:
         return pb.LeaseGrantResponse(header=self._cluster.header(call.node), id=lease.id, ttl=lease.ttl)
 
     def revoke(self, call: Call, request: pb.LeaseRevokeRequest) -> pb.LeaseRevokeResponse:
-        """Answer LeaseRevoke."""
         self._known(call)
         self._guard.lease_writes(call, request.id)
         self._cluster.alarms.check(needs_space=False)
@@ -38,7 +37,7 @@ class LeaseService:
         return pb.LeaseRevokeResponse(header=self._cluster.header(call.node))
 
     def time_to_live(self, call: Call, request: pb.LeaseTimeToLiveRequest) -> pb.LeaseTimeToLiveResponse:
-        """Answer LeaseTimeToLive. A missing lease is no error."""
+        """A missing lease is no error."""
         self._known(call)
         if request.keys and self._cluster.release.guards_leases:
             self._guard.lease_reads(call, [request.id])
@@ -56,7 +55,6 @@ class LeaseService:
         )
 
     def leases(self, call: Call, request: pb.LeaseLeasesRequest) -> pb.LeaseLeasesResponse:
-        """Answer LeaseLeases."""
         if self._cluster.release.guards_leases:
             self._guard.lease_reads(call, [lease.id for lease in self._cluster.leases.all()])
         found = [pb.LeaseStatus(id=lease.id) for lease in self._cluster.leases.all()]

@@ -20,7 +20,6 @@ class Lease:
     """One lease.
 
     Attributes:
-        id: its id.
         ttl: seconds that it was granted for.
         expiry: when it expires.
         keys: the keys that are attached to it.
@@ -71,7 +70,7 @@ class LeaseTable:
         return lease
 
     def all(self) -> list[Lease]:
-        """All leases, those that expire first before the others."""
+        """The leases, those that expire first before the others."""
         return sorted(self._leases.values(), key=lambda lease: lease.expiry)
 
     def grant(self, id: int, ttl: int, now: float) -> Lease:

@@ -9,11 +9,8 @@ from etcd_aio.fake.host import Arrival, Host, HostedConnection
 class Link:
     """One way.
 
-    Args:
-        host: the machine of the member.
-
     Attributes:
-        host: the same.
+        host: the machine of the member.
         is_refusing: whether connections through it are refused.
         is_black_hole: whether it swallows everything, both ways.
         latency: seconds that a message takes in either direction: between none and twice as many.

@@ -26,7 +26,6 @@ class MaintenanceService:
         self._guard = guard
 
     def status(self, call: Call, request: pb.StatusRequest) -> pb.StatusResponse:
-        """Answer Status."""
         if self._cluster.release.guards_status:
             self._guard.known(call)
         leader = self._cluster.leader_of(call.node)
@@ -50,7 +49,6 @@ class MaintenanceService:
         return reply
 
     def alarm(self, call: Call, request: pb.AlarmRequest) -> pb.AlarmResponse:
-        """Answer Alarm."""
         if not self._cluster.release.guards_status:
             self._named(self._guard.user, call)
         elif request.action == pb.AlarmRequestAlarmAction.GET:
@@ -62,17 +60,14 @@ class MaintenanceService:
         return pb.AlarmResponse(header=header, alarms=found)
 
     def defragment(self, call: Call, request: pb.DefragmentRequest) -> pb.DefragmentResponse:
-        """Answer Defragment."""
         self._named(self._guard.admin, call)
         return pb.DefragmentResponse()
 
     def hash(self, call: Call, request: pb.HashRequest) -> pb.HashResponse:
-        """Answer Hash."""
         self._named(self._guard.admin, call)
         return pb.HashResponse(header=self._cluster.header(call.node), hash=self._hash(call, 0))
 
     def hash_kv(self, call: Call, request: pb.HashKvRequest) -> pb.HashKvResponse:
-        """Answer HashKV."""
         self._named(self._guard.admin, call)
         revision = call.node.store.check(request.revision)
         reply = pb.HashKvResponse(
@@ -93,7 +88,6 @@ class MaintenanceService:
         yield pb.SnapshotResponse(header=None, remaining_bytes=0, blob=sha256(content).digest(), version=version)
 
     def move_leader(self, call: Call, request: pb.MoveLeaderRequest) -> pb.MoveLeaderResponse:
-        """Answer MoveLeader."""
         if self._cluster.release.guards_leader:
             self._guard.admin(call)
         if self._cluster.leader_of(call.node) is not call.node:
@@ -105,7 +99,6 @@ class MaintenanceService:
         raise Refusal(Reason.BAD_LEADER_TRANSFEREE)
 
     def member_list(self, call: Call, request: pb.MemberListRequest) -> pb.MemberListResponse:
-        """Answer MemberList."""
         if self._cluster.release.guards_status:
             self._guard.known(call)
         members = [

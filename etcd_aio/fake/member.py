@@ -10,14 +10,7 @@ from etcd_aio.fake.node import Node
 
 
 class FakeMember:
-    """One member: stop it, freeze it, isolate it, from any thread.
-
-    Args:
-        cluster: the state.
-        host: where it runs.
-        clock: the time.
-        changed: called after each change.
-    """
+    """One member: stop it, freeze it, isolate it, from any thread."""
 
     def __init__(self, cluster: Cluster, host: Host, clock: Clock, changed: Callable[[], None]) -> None:
         self._cluster = cluster

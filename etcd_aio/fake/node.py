@@ -18,7 +18,7 @@ CLIENT_PORT: Final = 2379
 
 @dataclass(frozen=True, slots=True)
 class Isolated:
-    """What a member knows that has lost the others, besides the store, and what it misses.
+    """The state of an isolated member, and the changes it has missed.
 
     Attributes:
         term: the Raft term.

@@ -1,4 +1,4 @@
-"""What becomes of a call, if it is more than a reply at once. Pure."""
+"""Outcomes of a call that are more than a reply at once. Pure."""
 
 from dataclasses import dataclass
 from math import inf

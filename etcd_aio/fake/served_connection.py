@@ -37,10 +37,6 @@ _H2_CONFIG: Final = H2Configuration(
 class ServedConnection(asyncio.Protocol):
     """One accepted connection.
 
-    Args:
-        host: of the member.
-        server: answers.
-
     Attributes:
         closed: resolves when its socket is closed.
     """

@@ -20,8 +20,6 @@ class FakeServer:
     """The server, as connections within the process and over sockets use it.
 
     Args:
-        cluster: the state.
-        faults: the rules of tests.
         calls: gets a note of each call and stream.
         clock: returns the time, in seconds.
     """

@@ -7,7 +7,7 @@ something has happened. The other side takes the replies when it likes.
 from collections import deque
 from collections.abc import Callable, Iterator
 from math import inf
-from typing import Generic, Protocol, TypeVar
+from typing import Generic, TypeAlias, TypeVar
 
 from etcd_aio import pb
 from etcd_aio.codec import decode, encode
@@ -17,24 +17,9 @@ from etcd_aio.fake.refusals import Refusal
 Request = TypeVar("Request", bound=pb.Message)
 
 
-class Waits(Protocol):
-    """How the requests of a stream wait for a leader."""
-
-    def __call__(
-        self, request: pb.Message, now: float, go_on: Callable[[float], None], end: Callable[[Refusal], None], /
-    ) -> bool:
-        """Let a request wait if it has to.
-
-        Args:
-            request: the request.
-            now: the time, in seconds.
-            go_on: called when there is a leader, with the time.
-            end: called with the answer if there is none in time.
-
-        Returns:
-            bool: whether it waits.
-        """
-        ...
+Waits: TypeAlias = Callable[[pb.Message, float, Callable[[float], None], Callable[[Refusal], None]], bool]
+"""Lets a request wait for a leader if it has to, and returns whether it waits. It is given the request, the time in
+seconds, a function to go on with when there is a leader, and one for the answer if there is none in time."""
 
 
 class Ending:
@@ -60,7 +45,7 @@ class Ending:
         return ending
 
     def end(self, refusal: Refusal | None) -> None:
-        """It ends."""
+        """Note the end; a refusal of None is OK."""
         if refusal is not None:
             self.code, self.text = refusal.code, refusal.text
         self.is_over = True

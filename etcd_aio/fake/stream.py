@@ -18,9 +18,6 @@ class FakeStream:
     As an arrival it stands for its oldest request that was not served yet: only one of a stream is on its way.
 
     Args:
-        connection: carries it.
-        path: the gRPC path.
-        metadata: the metadata.
         limit: bytes of the largest message that is received.
         on_over: called with the stream when it is over for its caller, perhaps repeatedly.
         collect: makes what a large message is fed to; None to receive it whole.

@@ -131,13 +131,7 @@ class _Branch:
 
 @dataclass(frozen=True, slots=True)
 class Writer:
-    """Runs writes on a store.
-
-    Args:
-        store: the store.
-        release: the release.
-        has_lease: whether a lease exists.
-    """
+    """Runs writes on a store; `has_lease` tells whether a lease exists."""
 
     store: Store
     release: Release

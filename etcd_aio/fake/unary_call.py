@@ -15,23 +15,30 @@ from etcd_aio.transport import Metadata
 class UnaryCall:
     """One unary call: `serve` lets the server answer, and resolves `future`.
 
-    Args:
-        connection: the connection.
-        path: the gRPC path.
-        payload: the encoded request.
-        metadata: the metadata.
-
     Attributes:
         future: gets the encoded reply, or `AttemptFailure` with the status.
+        deadline: the instant at which its sender gives it up.
+        may_move: it may end without an answer, since it can be made elsewhere.
     """
 
-    __slots__ = ("_connection", "_metadata", "_path", "_payload", "future")
+    __slots__ = ("_connection", "_metadata", "_path", "_payload", "deadline", "future", "may_move")
 
-    def __init__(self, connection: Carrier, path: str, payload: bytes, metadata: Metadata) -> None:
+    def __init__(
+        self,
+        connection: Carrier,
+        path: str,
+        payload: bytes,
+        metadata: Metadata,
+        deadline: float = NEVER,
+        *,
+        may_move: bool = False,
+    ) -> None:
         self._connection = connection
         self._path = path
         self._payload = payload
         self._metadata = metadata
+        self.deadline = deadline
+        self.may_move = may_move
         self.future: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()
 
     def serve(self) -> None:

@@ -25,8 +25,7 @@ class _Watch:
     """A watcher, as its stream knows it.
 
     Attributes:
-        watcher: the watcher.
-        prev_kv: events have what was before.
+        prev_kv: events have the key as it was before.
         fragment: large deliveries are split.
         wants_progress: the stream tells from time to time how far it is.
         was_quiet: there was no event since the last time.
@@ -43,11 +42,8 @@ class WatchStream(Session):
     """One stream with its watchers.
 
     Args:
-        cluster: the state.
-        node: the member.
         permit: raises Refusal if the caller may not read an interval now.
         progress_every: seconds from one report of progress to the next.
-        now: the time, in seconds.
         needs_leader: whether it ends when the member has no leader.
     """
 

@@ -151,29 +151,27 @@ def described(write: Write) -> str:
 
 
 def _changed(operations: tuple[op.Op, ...]) -> Iterator[str]:
-    for operation in operations:
+    for operation in _flat(operations):
         match operation:
             case op.PutOp():
                 yield shown_keys(operation.key)
             case op.DeleteOp():
                 yield shown_keys(operation.keys.key, operation.keys.range_end)
-            case op.TxnOp():
-                yield from _changed(operation.then + operation.otherwise)
 
 
 def attaches_lease(write: Write) -> bool:
     """Whether a write has a lease of its own."""
-    return any(_has_lease(operation) for operation in (*write.then, *write.otherwise))
+    operations = _flat((*write.then, *write.otherwise))
+    return any(isinstance(operation, op.PutOp) and operation.lease != 0 for operation in operations)
 
 
-def _has_lease(operation: op.Op) -> bool:
-    match operation:
-        case op.PutOp():
-            return operation.lease != 0
-        case op.TxnOp():
-            return attaches_lease(operation)
-        case _:
-            return False
+def _flat(operations: tuple[op.Op, ...]) -> Iterator[op.Op]:
+    """The operations, with those of inner txns in place of these."""
+    for operation in operations:
+        if isinstance(operation, op.TxnOp):
+            yield from _flat(operation.then + operation.otherwise)
+        else:
+            yield operation
 
 
 def parse_id_value(value: bytes) -> tuple[bytes, Branch] | None:
@@ -199,24 +197,13 @@ def check_write(write: Write, own: KeyRange, *, has_id: bool) -> None:
     for part in (write.when, write.then, write.otherwise):
         if len(part) > most:
             raise TooManyOpsError(f"an exactly-once txn of this form has at most {most} operations, got {len(part)}")
-    for operation in write.then:
-        _check_keys(operation, own)
-    for operation in write.otherwise:
-        _check_keys(operation, own)
-
-
-def _check_keys(operation: op.Op, own: KeyRange) -> None:
-    match operation:
-        case op.PutOp():
-            overlaps = operation.key in own
-        case op.DeleteOp():
-            keys = operation.keys
-            overlaps = keys.key in own or own.key in keys
-        case op.TxnOp():
-            for inner in operation.then + operation.otherwise:
-                _check_keys(inner, own)
-            return
-        case _:
-            return
-    if overlaps:
-        raise InvalidRequestError("an exactly-once write must not change the keys that exactly-once writes use")
+    for operation in _flat((*write.then, *write.otherwise)):
+        match operation:
+            case op.PutOp():
+                overlaps = operation.key in own
+            case op.DeleteOp():
+                overlaps = operation.keys.key in own or own.key in operation.keys
+            case _:
+                overlaps = False
+        if overlaps:
+            raise InvalidRequestError("an exactly-once write must not change the keys that exactly-once writes use")

@@ -125,25 +125,20 @@ class WatchService:
     # Calls of the stream: see `WatchStreamOwner`.
 
     def wake(self) -> None:
-        """Have the supervisor look at the stream in the next turn of the loop."""
         self._supervisor.wake()
 
     def call_soon(self, work: Callable[[], None]) -> None:
-        """Call `work` in the next turn of the loop."""
         asyncio.get_running_loop().call_soon(work)
 
     def outage_error(self) -> EtcdError:
-        """Return the error that says, for each endpoint, why there is no stream."""
         return self._supervisor.outage_error()
 
     def explain(self, watch: WatchState, error: EtcdError) -> None:
-        """Note on an error which watch it ends."""
         keys = watch.options.keys
         create = WatchCreateRequest(key=keys.key, range_end=keys.range_end, start_revision=watch.next_revision)
         self._invoker.explain(error, methods.WATCH, WatchRequest(create_request=create))
 
     def start_listing(self, watch: WatchState) -> None:
-        """List the keys of a watch whose history is compacted, unless they are being listed."""
         listing = self._listings.get(watch)
         if listing is None or listing.done():
             listing = start_background_task(self._resync(watch), name="etcd_aio watch resync")
@@ -151,25 +146,21 @@ class WatchService:
             listing.add_done_callback(partial(self._forget_listing, watch))
 
     def stop_listing(self, watch: WatchState) -> None:
-        """A watch has ended while its keys were listed."""
         listing = self._listings.pop(watch, None)
         if listing is not None and listing is not asyncio.current_task():
             listing.cancel()
 
     def check_store(self, watch: WatchState) -> None:
-        """Find out the revision of the store, by a key that the user of the watch may read."""
         if self._store_check is None or self._store_check.done():
             check = self._find_revision(watch.options.keys)
             self._store_check = start_background_task(check, name="etcd_aio watch store")
 
     def check_progress(self, progress: ProgressRequests) -> None:
-        """Find out whether the progress notifications of the stream's member are reliable."""
         if self._release_check is None or self._release_check.done():
             check = self._find_release(progress, self._supervisor.endpoint)
             self._release_check = start_background_task(check, name="etcd_aio watch release")
 
     def renew_token(self, error: ServerError, watch: WatchState) -> bool:
-        """Get another token for a refused watch, if that may help."""
         if not self._invoker.may_renew_token(error):
             return False
         self._refusals.append((watch, error))
