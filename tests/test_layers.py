@@ -192,7 +192,7 @@ PURE = (
     "fake/ranges",
     "fake/refusals",
     "fake/releases",
-    "fake/sessions",
+    "fake/server_streams",
     "fake/store",
     "fake/tokens",
     "fake/txns",

@@ -5,12 +5,12 @@ from string import ascii_letters
 from typing import Any, TypeAlias
 
 from etcd_aio import methods, pb
-from etcd_aio.fake.cluster import Cluster
-from etcd_aio.fake.guard import Guard
-from etcd_aio.fake.node import Call
+from etcd_aio.fake.cluster import FakeCluster
+from etcd_aio.fake.guard import PermissionGuard
+from etcd_aio.fake.node import MemberCall
 from etcd_aio.fake.refusals import Refusal
 
-_Answer: TypeAlias = Callable[[Call, Any], pb.Message]
+_Answer: TypeAlias = Callable[[MemberCall, Any], pb.Message]
 
 _LETTERS = 16  # of a token
 
@@ -18,7 +18,7 @@ _LETTERS = 16  # of a token
 class AuthService:
     """Answers the calls of the service."""
 
-    def __init__(self, cluster: Cluster, guard: Guard) -> None:
+    def __init__(self, cluster: FakeCluster, guard: PermissionGuard) -> None:
         self._cluster = cluster
         self._users = cluster.users
         self._guard = guard
@@ -71,7 +71,7 @@ class AuthService:
             run: runs a request; returns the fields of the reply besides its header.
         """
 
-        def answer(call: Call, request: Any) -> pb.Message:
+        def answer(call: MemberCall, request: Any) -> pb.Message:
             self._guard.admin(call)
             fields = run(request) or {}
             return reply(header=self._cluster.header(call.node), **fields)
@@ -83,7 +83,7 @@ class AuthService:
         self._users.disable()
         self._forget(None)
 
-    def _status(self, call: Call, request: pb.AuthStatusRequest) -> pb.AuthStatusResponse:
+    def _status(self, call: MemberCall, request: pb.AuthStatusRequest) -> pb.AuthStatusResponse:
         self._guard.user(call)  # also of a release that needs none: a token must be valid
         if self._cluster.release.guards_auth_status:
             self._guard.admin(call)
@@ -93,7 +93,7 @@ class AuthService:
             auth_revision=self._users.revision,
         )
 
-    def _authenticate(self, call: Call, request: pb.AuthenticateRequest) -> pb.AuthenticateResponse:
+    def _authenticate(self, call: MemberCall, request: pb.AuthenticateRequest) -> pb.AuthenticateResponse:
         """Every member learns the token."""
         self._users.log_in(request.name, request.password)
         letters = "".join(ascii_letters[self._cluster.random_bits(16) % len(ascii_letters)] for _ in range(_LETTERS))
@@ -108,7 +108,7 @@ class AuthService:
         has_password = request.options is None or not request.options.no_password
         self._users.add_user(request.name, request.password if has_password else None)
 
-    def _user_get(self, call: Call, request: pb.AuthUserGetRequest) -> pb.AuthUserGetResponse:
+    def _user_get(self, call: MemberCall, request: pb.AuthUserGetRequest) -> pb.AuthUserGetResponse:
         """Answer root, and users about themselves."""
         user = self._guard.user(call)
         try:
@@ -129,7 +129,7 @@ class AuthService:
         self._users.change_password(request.name, request.password)
         self._forget(request.name)
 
-    def _role_get(self, call: Call, request: pb.AuthRoleGetRequest) -> pb.AuthRoleGetResponse:
+    def _role_get(self, call: MemberCall, request: pb.AuthRoleGetRequest) -> pb.AuthRoleGetResponse:
         """Answer root, and users about their own roles."""
         user = self._guard.user(call)
         try:

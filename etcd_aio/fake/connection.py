@@ -9,7 +9,7 @@ from etcd_aio.fake.link import Link
 from etcd_aio.fake.pieces import PIECE, pieces_of
 from etcd_aio.fake.server import FakeServer
 from etcd_aio.fake.stream import FakeStream
-from etcd_aio.fake.unary_call import UnaryCall
+from etcd_aio.fake.unary_call import FakeUnaryCall
 from etcd_aio.transport import (
     Collect,
     ConnectionOwner,
@@ -33,7 +33,7 @@ class FakeConnection:
         self._options = options
         self._is_lost = False
         self._is_draining = False
-        self._calls: dict[UnaryCall, None] = {}
+        self._calls: dict[FakeUnaryCall, None] = {}
         self._streams: dict[FakeStream, None] = {}
         self._expiry: asyncio.TimerHandle | None = None
         self._silence: asyncio.TimerHandle | None = None
@@ -55,7 +55,7 @@ class FakeConnection:
         if deadline <= self._loop.time():
             raise expired(Delivery.UNSENT)
         self._check()
-        call = UnaryCall(self, path, payload, metadata, deadline, may_move=may_move)
+        call = FakeUnaryCall(self, path, payload, metadata, deadline, may_move=may_move)
         self._calls[call] = None
         self.link.post(call)
         self._watch(deadline)

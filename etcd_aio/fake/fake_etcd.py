@@ -13,7 +13,7 @@ from etcd_aio.arguments import to_bytes
 from etcd_aio.base.not_awaitable import AsyncBlock
 from etcd_aio.errors import ConfigError
 from etcd_aio.fake.clock import Clock, in_loop
-from etcd_aio.fake.cluster import Cluster, FakeBackup
+from etcd_aio.fake.cluster import FakeBackup, FakeCluster
 from etcd_aio.fake.faults import Fault, FaultRules, check, refusal_of
 from etcd_aio.fake.host import Host, Inbox
 from etcd_aio.fake.inspection import CallLog, FakeCall, FakeLease, FakeWatcher, leases_of, watchers_of
@@ -62,7 +62,7 @@ class FakeEtcd(AsyncBlock):
         if not 0 <= latency < inf:
             raise ConfigError(f"latency= is a number of seconds, 0 or more; got {latency!r}")
         random = Random(seed)
-        self._cluster = Cluster(release_of(version), members, random.getrandbits)
+        self._cluster = FakeCluster(release_of(version), members, random.getrandbits)
         self._clock = Clock(self._on_due, self._on_left)
         self._inbox = Inbox(random, self._on_served, latency, self._clock.enter)
         self._hosts = {f"{node.name}:{CLIENT_PORT}": Host(node, self._inbox) for node in self._cluster.nodes}

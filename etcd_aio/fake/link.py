@@ -104,13 +104,13 @@ class Link:
     def answer(self, arrive: Callable[[], None]) -> None:
         """Let an answer travel to the client."""
         if self.latency:
-            asyncio.get_running_loop().call_later(self._delay(), _Answer(self, arrive).serve)
+            asyncio.get_running_loop().call_later(self._delay(), _LateAnswer(self, arrive).serve)
         else:
             arrive()
 
     def answer_late(self, arrive: Callable[[], None]) -> None:
         """Let an answer that the member has kept for a while travel to the client: nothing may come through by now."""
-        self.answer(_Answer(self, arrive).serve)
+        self.answer(_LateAnswer(self, arrive).serve)
 
     async def answering(self) -> None:
         """Wait until the way and the member let a connection be made."""
@@ -126,7 +126,7 @@ class Link:
         return 2 * self.latency * self.host.inbox.random.random()
 
 
-class _Answer:
+class _LateAnswer:
     """An answer on its way to the client, which waits while nothing comes through."""
 
     __slots__ = ("_arrive", "_link")

@@ -13,7 +13,7 @@ NEVER: Final = inf
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class CallOutcome:
     """The outcome of a call.
 
     Attributes:
@@ -31,7 +31,7 @@ class Outcome:
     goes_away: bool = False
 
 
-class Pending:
+class PendingCall:
     """The outcome of a call that waits for a leader: there will be one.
 
     Attributes:

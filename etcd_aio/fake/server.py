@@ -4,15 +4,15 @@ from collections.abc import Callable
 from functools import partial
 
 from etcd_aio.errors import MalformedReplyError, StatusCode
-from etcd_aio.fake.cluster import Cluster
+from etcd_aio.fake.cluster import FakeCluster
 from etcd_aio.fake.dispatch import Dispatcher
-from etcd_aio.fake.documents import Document, document
+from etcd_aio.fake.documents import HttpDocument, document
 from etcd_aio.fake.faults import FaultRules
 from etcd_aio.fake.inspection import CallLog
 from etcd_aio.fake.node import Node
-from etcd_aio.fake.outcomes import Outcome, Pending
+from etcd_aio.fake.outcomes import CallOutcome, PendingCall
 from etcd_aio.fake.refusals import Refusal
-from etcd_aio.fake.sessions import Session
+from etcd_aio.fake.server_streams import ServerStream
 from etcd_aio.transport import Metadata
 
 
@@ -24,14 +24,14 @@ class FakeServer:
         clock: returns the time, in seconds.
     """
 
-    def __init__(self, cluster: Cluster, faults: FaultRules, calls: CallLog, clock: Callable[[], float]) -> None:
+    def __init__(self, cluster: FakeCluster, faults: FaultRules, calls: CallLog, clock: Callable[[], float]) -> None:
         self._cluster = cluster
         self._faults = faults
         self._calls = calls
         self._clock = clock
         self._dispatcher = Dispatcher(cluster)
 
-    def unary(self, node: Node, path: str, payload: bytes, metadata: Metadata) -> bytes | Outcome | Pending:
+    def unary(self, node: Node, path: str, payload: bytes, metadata: Metadata) -> bytes | CallOutcome | PendingCall:
         """Answer a call; see `Dispatcher.unary`.
 
         Raises:
@@ -41,7 +41,7 @@ class FakeServer:
         fault = self._faults.match(node, path)
         is_applied = False
 
-        def serve() -> bytes | Pending:
+        def serve() -> bytes | PendingCall:
             nonlocal is_applied
             reply = self._dispatcher.unary(node, path, payload, metadata, now)
             is_applied = isinstance(reply, bytes)
@@ -52,15 +52,15 @@ class FakeServer:
         except Refusal as refusal:
             self._note(path, node, refusal)
             raise
-        if isinstance(answer, Pending):
+        if isinstance(answer, PendingCall):
             answer.on_answer = partial(self._note, path, node)
-        elif isinstance(answer, Outcome):
+        elif isinstance(answer, CallOutcome):
             self._calls.decided(path, node, self._cluster.store.revision, answer, is_applied=is_applied)
         else:
             self._note(path, node, answer)
         return answer
 
-    def stream(self, node: Node, path: str, metadata: Metadata) -> Session:
+    def stream(self, node: Node, path: str, metadata: Metadata) -> ServerStream:
         """Open a stream.
 
         Raises:
@@ -70,24 +70,24 @@ class FakeServer:
         try:
             if fault is not None and fault.refusal is not None:
                 raise Refusal.other(fault.refusal.code, fault.refusal.text)
-            session = self._dispatcher.stream(node, path, metadata, self._clock())
+            stream = self._dispatcher.stream(node, path, metadata, self._clock())
         except Refusal as refusal:
             self._note(path, node, refusal)
             raise
         if fault is not None:
-            session = fault.session(session)
-        self._calls.opened(path, node, self._cluster.store.revision, session)
-        return session
+            stream = fault.stream(stream)
+        self._calls.opened(path, node, self._cluster.store.revision, stream)
+        return stream
 
-    def receive(self, session: Session, payload: bytes) -> None:
+    def receive(self, stream: ServerStream, payload: bytes) -> None:
         """Let a stream take a request."""
         try:
-            session.receive(payload, self._clock())
+            stream.receive(payload, self._clock())
         except MalformedReplyError:  # raised in the turn that serves all, it would lose the requests of others
             text = "grpc: failed to unmarshal the received message: proto: cannot parse invalid wire-format data"
-            session.end(Refusal.other(StatusCode.INTERNAL, text))
+            stream.end(Refusal.other(StatusCode.INTERNAL, text))
 
-    def document(self, node: Node, target: str) -> Document:
+    def document(self, node: Node, target: str) -> HttpDocument:
         """Answer GET over HTTP."""
         return document(self._cluster, node, target)
 

@@ -7,12 +7,12 @@ from functools import partial
 from etcd_aio.base.aio import resolve
 from etcd_aio.errors import AttemptFailure, Delivery
 from etcd_aio.fake.carrier import Carrier
-from etcd_aio.fake.outcomes import NEVER, Outcome, Pending
+from etcd_aio.fake.outcomes import NEVER, CallOutcome, PendingCall
 from etcd_aio.fake.refusals import Refusal
 from etcd_aio.transport import Metadata
 
 
-class UnaryCall:
+class FakeUnaryCall:
     """One unary call: `serve` lets the server answer, and resolves `future`.
 
     Attributes:
@@ -53,9 +53,9 @@ class UnaryCall:
         except Refusal as refusal:
             link.answer(partial(self._refuse, refusal))
         else:
-            if isinstance(reply, Outcome):
+            if isinstance(reply, CallOutcome):
                 self._follow(reply)
-            elif isinstance(reply, Pending):
+            elif isinstance(reply, PendingCall):
                 reply.is_wanted, reply.on_answer = lambda: not self.future.done(), partial(self._go_on, reply.on_answer)
             else:
                 link.answer(partial(resolve, self.future, reply))
@@ -71,7 +71,7 @@ class UnaryCall:
         settle = partial(self._refuse, answer) if isinstance(answer, Refusal) else partial(resolve, self.future, answer)
         self._connection.link.answer_late(settle)
 
-    def _follow(self, outcome: Outcome) -> None:
+    def _follow(self, outcome: CallOutcome) -> None:
         """Let the outcome come, at its time."""
         if outcome.goes_away:
             self._connection.go_away("GOAWAY: injected by a test")
@@ -79,7 +79,7 @@ class UnaryCall:
             settle = partial(self._connection.link.answer_late, partial(self._settle, outcome))
             asyncio.get_running_loop().call_later(outcome.delay, settle)
 
-    def _settle(self, outcome: Outcome) -> None:
+    def _settle(self, outcome: CallOutcome) -> None:
         if outcome.loses_connection:
             self._connection.lose(ConnectionResetError("the peer reset the connection"))
         elif outcome.refusal is not None:

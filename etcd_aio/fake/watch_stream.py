@@ -7,11 +7,11 @@ from typing import Final
 
 from etcd_aio import pb
 from etcd_aio.codec import decode, encode
-from etcd_aio.fake.cluster import Cluster
+from etcd_aio.fake.cluster import FakeCluster
 from etcd_aio.fake.node import MOST_BYTES, Node
 from etcd_aio.fake.refusals import Reason, Refusal
-from etcd_aio.fake.sessions import Session
-from etcd_aio.fake.watchers import Delivery, State, Watcher
+from etcd_aio.fake.server_streams import ServerStream
+from etcd_aio.fake.watchers import HubWatcher, WatcherDelivery, WatcherState
 
 _NO_ID: Final = -1
 _FRAGMENT_BYTES: Final = MOST_BYTES + 2**19
@@ -31,14 +31,14 @@ class _Watch:
         was_quiet: there was no event since the last time.
     """
 
-    watcher: Watcher
+    watcher: HubWatcher
     prev_kv: bool
     fragment: bool
     wants_progress: bool
     was_quiet: bool = True
 
 
-class WatchStream(Session):
+class ServerWatchStream(ServerStream):
     """One stream with its watchers.
 
     Args:
@@ -49,7 +49,7 @@ class WatchStream(Session):
 
     def __init__(
         self,
-        cluster: Cluster,
+        cluster: FakeCluster,
         node: Node,
         permit: Callable[[float, bytes, bytes], None],
         progress_every: float,
@@ -70,10 +70,10 @@ class WatchStream(Session):
     def __len__(self) -> int:
         return len(self._watches)
 
-    def watchers(self) -> Iterator[tuple[int, Watcher]]:
+    def watchers(self) -> Iterator[tuple[int, HubWatcher]]:
         """The watchers and their ids, but for those that were told of a compaction and get nothing more."""
         for watch_id, watch in self._watches.items():
-            if watch.watcher.state is not State.COMPACTED:
+            if watch.watcher.state is not WatcherState.COMPACTED:
                 yield watch_id, watch.watcher
 
     def receive(self, payload: bytes, now: float) -> None:
@@ -132,7 +132,7 @@ class WatchStream(Session):
                 self._next_id += 1
             watch_id = self._next_id
             self._next_id += 1
-        watcher = Watcher(
+        watcher = HubWatcher(
             key,
             end,
             request.start_revision,
@@ -166,7 +166,7 @@ class WatchStream(Session):
 
     # Events.
 
-    def _deliver(self, id: int, delivery: Delivery) -> None:
+    def _deliver(self, id: int, delivery: WatcherDelivery) -> None:
         watch = self._watches[id]
         if delivery.compacted:
             self._reply(id, 0, canceled=True, compact_revision=delivery.compacted)

@@ -13,10 +13,10 @@ from etcd_aio.fake import FakeEtcd
 from etcd_aio.fake.link import Link
 from etcd_aio.fake.network import Network
 from etcd_aio.fake.node import Node
-from etcd_aio.fake.outcomes import Outcome, Pending
+from etcd_aio.fake.outcomes import CallOutcome, PendingCall
 from etcd_aio.fake.refusals import Refusal
 from etcd_aio.fake.server import FakeServer
-from etcd_aio.fake.sessions import Session
+from etcd_aio.fake.server_streams import ServerStream
 from etcd_aio.transport import Metadata
 from tests.faults.ownership import Violation
 from tests.simulation.early_leases import EarlyLeases
@@ -48,7 +48,7 @@ class TracedServer(FakeServer):
         self._random = random.Random(f"parts {fake.plan.seed}")
         self.served = 0
 
-    def unary(self, node: Node, path: str, payload: bytes, metadata: Metadata) -> bytes | Outcome | Pending:
+    def unary(self, node: Node, path: str, payload: bytes, metadata: Metadata) -> bytes | CallOutcome | PendingCall:
         trace = self._fake.trace
         self.served += 1
         trace.add(f"{node.name} {path}", payload)
@@ -57,28 +57,26 @@ class TracedServer(FakeServer):
         except Refusal as refusal:
             trace.add(f"{node.name} refused: {refusal.text}")
             raise
-        if isinstance(outcome, Outcome):
+        if isinstance(outcome, CallOutcome):
             trace.add(f"{node.name} {outcome.delay} {outcome.loses_connection}", outcome.reply or b"")
-        elif isinstance(outcome, Pending):
+        elif isinstance(outcome, PendingCall):
             trace.add(f"{node.name} waits for a leader")
         else:
             trace.add(f"{node.name} answered at revision {self._fake.revision}", outcome)
         return outcome
 
-    def stream(self, node: Node, path: str, metadata: Metadata) -> Session:
+    def stream(self, node: Node, path: str, metadata: Metadata) -> ServerStream:
         self._fake.trace.add(f"{node.name} {path} opened")
-        session = super().stream(node, path, metadata)
+        stream = super().stream(node, path, metadata)
         plan = self._fake.plan
         if path != methods.WATCH.path or not (plan.lag or plan.divides or plan.has_early_marks):
-            return session
-        return WatchDelivery(
-            session, plan.lag, self._random, divides=plan.divides, has_early_marks=plan.has_early_marks
-        )
+            return stream
+        return WatchDelivery(stream, plan.lag, self._random, divides=plan.divides, has_early_marks=plan.has_early_marks)
 
-    def receive(self, session: Session, payload: bytes) -> None:
+    def receive(self, stream: ServerStream, payload: bytes) -> None:
         self.served += 1
-        self._fake.trace.add(f"a request on {type(session).__name__}", payload)
-        super().receive(session, payload)
+        self._fake.trace.add(f"a request on {type(stream).__name__}", payload)
+        super().receive(stream, payload)
 
 
 class TracedEtcd(FakeEtcd):

@@ -1,6 +1,6 @@
 """Streams, as the server sees them: requests in, replies out. Pure.
 
-A session puts its replies into `out`, calls `on_output`, and goes on whenever it is given a request or told that
+A stream puts its replies into `out`, calls `on_output`, and goes on whenever it is given a request or told that
 something has happened. The other side takes the replies when it likes.
 """
 
@@ -51,7 +51,7 @@ class Ending:
         self.is_over = True
 
 
-class Session:
+class ServerStream:
     """One stream.
 
     Args:
@@ -67,7 +67,7 @@ class Session:
         due: when to call `tick` next; infinity for never.
     """
 
-    def __init__(self, among: "dict[Session, None] | None" = None, *, needs_leader: bool = False) -> None:
+    def __init__(self, among: "dict[ServerStream, None] | None" = None, *, needs_leader: bool = False) -> None:
         self._among = {} if among is None else among
         self._among[self] = None
         self.needs_leader = needs_leader
@@ -113,7 +113,7 @@ class Session:
             self.on_output()
 
 
-class SilentStream(Session):
+class SilentStream(ServerStream):
     """A stream on which nothing is answered."""
 
     def receive(self, payload: bytes, now: float) -> None:
@@ -123,7 +123,7 @@ class SilentStream(Session):
         """Nothing."""
 
 
-class ReplyStream(Session, Generic[Request]):
+class ReplyStream(ServerStream, Generic[Request]):
     """A stream of replies to one request.
 
     Args:
@@ -166,14 +166,14 @@ class ReplyStream(Session, Generic[Request]):
             self.end()
 
 
-class EchoStream(Session, Generic[Request]):
+class EchoStream(ServerStream, Generic[Request]):
     """A stream with one reply to each request.
 
     Args:
         request: the class of the requests.
         answer: returns the reply to a request, at a time.
         wait: lets a request wait for a leader.
-        among, needs_leader: see `Session`.
+        among, needs_leader: see `ServerStream`.
     """
 
     def __init__(
@@ -181,7 +181,7 @@ class EchoStream(Session, Generic[Request]):
         request: type[Request],
         answer: Callable[[Request, float], pb.Message],
         wait: Waits,
-        among: dict[Session, None],
+        among: dict[ServerStream, None],
         *,
         needs_leader: bool,
     ) -> None:
