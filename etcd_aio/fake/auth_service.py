@@ -24,7 +24,7 @@ class AuthService:
         self._guard = guard
 
     def rows(self) -> Iterator[tuple[methods.AnyMethod, _Answer]]:
-        """The methods, and what answers each."""
+        """The methods, each with its handler."""
         users, for_root = self._users, self._for_root
         yield methods.AUTH_ENABLE, for_root(pb.AuthEnableResponse, lambda request: users.enable())
         yield methods.AUTH_DISABLE, for_root(pb.AuthDisableResponse, self._disable)
@@ -64,7 +64,7 @@ class AuthService:
         )
 
     def _for_root(self, reply: Callable[..., pb.Message], run: Callable[[Any], dict[str, list[str]] | None]) -> _Answer:
-        """What answers a call that is for root only, once users are enabled.
+        """The handler of a method that is for root only, once users are enabled.
 
         Args:
             reply: the class of the reply.
@@ -79,7 +79,7 @@ class AuthService:
         return answer
 
     def _disable(self, request: pb.AuthDisableRequest) -> None:
-        """All tokens die."""
+        """Disable users; all tokens die."""
         self._users.disable()
         self._forget(None)
 
@@ -94,7 +94,7 @@ class AuthService:
         )
 
     def _authenticate(self, call: MemberCall, request: pb.AuthenticateRequest) -> pb.AuthenticateResponse:
-        """Every member learns the token."""
+        """Log in; every member learns the token."""
         self._users.log_in(request.name, request.password)
         letters = "".join(ascii_letters[self._cluster.random_bits(16) % len(ascii_letters)] for _ in range(_LETTERS))
         token = f"{letters}.{self._cluster.index}"
@@ -120,12 +120,12 @@ class AuthService:
         return pb.AuthUserGetResponse(header=self._cluster.header(call.node), roles=roles)
 
     def _user_delete(self, request: pb.AuthUserDeleteRequest) -> None:
-        """The tokens of the user die."""
+        """Delete a user; the tokens of the user die."""
         self._users.delete_user(request.name)
         self._forget(request.name)
 
     def _user_change_password(self, request: pb.AuthUserChangePasswordRequest) -> None:
-        """The tokens of the user die."""
+        """Change a password; the tokens of the user die."""
         self._users.change_password(request.name, request.password)
         self._forget(request.name)
 

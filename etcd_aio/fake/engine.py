@@ -1,7 +1,7 @@
 """FakeEngine: the fake as an engine of a client in the same process, without sockets.
 
-Encoded messages travel both ways. What a process does that is frozen or gone, and what a connection is on which nothing
-is answered, is imitated; HTTP/2 is not.
+Encoded messages travel both ways. A process that is frozen or gone, and a connection on which nothing is answered, are
+imitated; HTTP/2 is not.
 """
 
 import asyncio

@@ -25,7 +25,7 @@ class KVService:
         self._guard = guard
 
     def check(self, call: MemberCall, request: pb.Message) -> None:
-        """Check what a member checks before it looks for a leader."""
+        """Check a request as far as a member does before it looks for a leader."""
         match request:
             case pb.RangeRequest():
                 check_range(request, self._cluster.release)

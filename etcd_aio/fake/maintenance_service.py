@@ -116,7 +116,7 @@ class MaintenanceService:
         return pb.health.HealthCheckResponse(status=_SERVING)
 
     def refuse(self, call: MemberCall, request: pb.Message) -> pb.Message:
-        """Answer what the fake does not do."""
+        """Refuse a call that the fake does not imitate."""
         name = type(request).__name__.removesuffix("Request")
         raise Refusal.other(StatusCode.UNIMPLEMENTED, f"fake etcd: {name} is not imitated")
 

@@ -78,7 +78,7 @@ class Node:
 
 @dataclass(slots=True)
 class MemberCall:
-    """A call that a member gets: what a service needs to know besides the request.
+    """A call that a member gets, as far as a service needs it besides the request.
 
     Attributes:
         node: the member that got it.

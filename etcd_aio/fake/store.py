@@ -169,7 +169,7 @@ class MvccTxn:
     """A transaction under way. It writes at once, and must be ended with `commit`.
 
     Attributes:
-        changes: what it has written, in order.
+        changes: the versions that it has written, in order.
     """
 
     def __init__(self, store: MvccStore) -> None:

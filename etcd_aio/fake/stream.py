@@ -20,7 +20,7 @@ class FakeStream:
     Args:
         limit: bytes of the largest message that is received.
         on_over: called with the stream when it is over for its caller, perhaps repeatedly.
-        collect: makes what a large message is fed to; None to receive it whole.
+        collect: makes the collector of a large message; None to receive it whole.
     """
 
     def __init__(

@@ -179,7 +179,7 @@ class ServerWatchStream(ServerStream):
             self.send(fragment)
 
     def _with_previous(self, event: pb.Event) -> pb.Event:
-        """The event with what the key was before; without, if the key is new, or that is compacted."""
+        """The event with the key as it was before; without that if the key is new, or its revision is compacted."""
         change = event.kv
         if change is not None and change.create_revision != change.mod_revision:
             with suppress(Refusal):

@@ -252,7 +252,7 @@ class OpenStream:
             self._cancel(watch.watch_id)
 
     def outdate_token(self) -> None:
-        """There is another token: a watch that is refused from now on is created on the next stream."""
+        """Note that another token exists: a watch that is refused from now on is created on the next stream."""
         self._is_token_outdated = True
         self._give_up_reason = "the next stream carries the new token"
 

@@ -139,7 +139,7 @@ class WatchStream:
         return True
 
     def renewed(self) -> None:
-        """There is another token than the stream's: refused watches go on with it, on another stream."""
+        """Go on with another token than the stream's: refused watches are created on the next stream."""
         refused, self._watches.refused = self._watches.refused, {}
         for watch in refused:
             watch.move(Phase.WAITING)
@@ -254,7 +254,7 @@ class WatchStream:
         return False
 
     def on_end(self, error: EtcdError) -> None:
-        """There will be no further stream: all watches end."""
+        """End all watches, since no further stream will be opened."""
         self._stream = None
         ending, self._watches.all = self._watches.all, {}
         self._end_some(ending, error)

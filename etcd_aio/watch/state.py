@@ -162,11 +162,6 @@ class WatchState:
         if phase is not Phase.LIVE:
             self.watch_id, self.partial = -1, None
 
-    @property
-    def is_begun(self) -> bool:
-        """Whether the first revision of interest is known."""
-        return self.next_revision > 0
-
     def begin(self, watch_id: int, store_revision: int, now: float) -> None:
         """A server has created the watch, by that id and at that revision: a watch "from now" begins behind it."""
         self.move(Phase.LIVE)
@@ -174,7 +169,7 @@ class WatchState:
         self.created_revision = store_revision
         self.since = now
         self.renewals = 0
-        if not self.is_begun:
+        if not self.next_revision:  # from now
             self.next_revision = self.resume_revision = store_revision + 1
             self.seen = self.taken_revision = store_revision
 

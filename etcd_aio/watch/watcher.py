@@ -5,9 +5,8 @@ import warnings
 from collections.abc import AsyncIterator
 from contextlib import suppress
 from dataclasses import dataclass
-from enum import Enum
 from types import TracebackType
-from typing import ClassVar, Final, NoReturn, Self
+from typing import ClassVar, Final, Literal, NoReturn, Self, TypeAlias
 
 from etcd_aio.base.aio import wait_until
 from etcd_aio.base.call_options import Timeout
@@ -50,12 +49,8 @@ class WatchStatistics:
     pauses: int
 
 
-class _Mode(Enum):
-    """The way in which a consumer takes the events of its watch."""
-
-    UNDECIDED = "undecided"
-    EVENTS = "events"
-    BATCHES = "batches"
+_Mode: TypeAlias = Literal["events", "batches"]
+"""The way in which a consumer takes the events of its watch."""
 
 
 class Watcher(NotAwaitable, AsyncIterator[Event]):
@@ -104,7 +99,7 @@ class Watcher(NotAwaitable, AsyncIterator[Event]):
         self._notifier = _Notifier()
         self._state = WatchState(options, start_revision, self._notifier.notify)
         self._timeout = timeout
-        self._mode = _Mode.UNDECIDED
+        self._mode: _Mode | None = None  # not decided
         self._batch: tuple[Event, ...] = ()  # the source of single events
         self._at = 0
         self._before = 0  # the last revision before this batch
@@ -186,13 +181,13 @@ class Watcher(NotAwaitable, AsyncIterator[Event]):
     # Iteration.
 
     def __aiter__(self) -> Self:
-        self._require_mode(_Mode.EVENTS)
+        self._require_mode("events")
         return self
 
     async def __anext__(self) -> Event:
         at = self._at
         while at == len(self._batch):
-            self._require_mode(_Mode.EVENTS)
+            self._require_mode("events")
             events = (await self._next_batch()).events
             self._delivered += len(self._batch)
             self._batch, at = events, 0
@@ -206,7 +201,7 @@ class Watcher(NotAwaitable, AsyncIterator[Event]):
         Raises:
             ClientUsageError: single events were iterated over before, so that the rest of a batch would be lost.
         """
-        self._require_mode(_Mode.BATCHES)
+        self._require_mode("batches")
         return WatchBatches(self)
 
     async def next_batch(self) -> WatchBatch:
@@ -216,7 +211,7 @@ class Watcher(NotAwaitable, AsyncIterator[Event]):
             StopAsyncIteration: the watch was left.
             EtcdError: the reason why the watch has ended.
         """
-        self._require_mode(_Mode.BATCHES)
+        self._require_mode("batches")
         batch = await self._next_batch()
         self._delivered += len(batch.events)
         return batch
@@ -242,10 +237,8 @@ class Watcher(NotAwaitable, AsyncIterator[Event]):
     def _require_mode(self, mode: _Mode) -> None:
         if not self._is_entered:
             raise ClientUsageError(_NOT_ENTERED)
-        if self._mode is not _Mode.UNDECIDED and self._mode is not mode:
-            raise ClientUsageError(
-                f"this watch is iterated over by {self._mode.value}: use events or batches, not both"
-            )
+        if self._mode not in (None, mode):
+            raise ClientUsageError(f"this watch is iterated over by {self._mode}: use events or batches, not both")
         self._mode = mode
 
     def _raise_end(self) -> NoReturn:

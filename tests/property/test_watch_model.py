@@ -290,7 +290,7 @@ class Model:
             assert (state.phase is Phase.ENDED) == (state not in machine._watches.all)
             assert state.phase is not Phase.CREATING or (stream and state in stream.creations.unanswered.values())
             assert state.phase is not Phase.WAITING or stream is None or state in stream.waiting
-            assert not state.is_begun or state.next_revision >= state.resume_revision > state.seen
+            assert not state.next_revision or state.next_revision >= state.resume_revision > state.seen
             assert state.pending_events == sum(len(batch) for batch, _ in state.pending)
             assert state.pending_bytes == sum(size for _, size in state.pending)
             assert not consumer.is_closed or state.phase is Phase.ENDED

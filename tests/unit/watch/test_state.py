@@ -60,7 +60,7 @@ def test_a_watch_that_leaves_its_server_has_no_id_and_no_half_a_revision() -> No
 
 def test_a_watch_from_now_begins_behind_the_store() -> None:
     watch = state(0)
-    assert not watch.is_begun
+    assert watch.next_revision == 0
     on_server(watch)
     assert (watch.next_revision, watch.taken_revision) == (11, 10)
     watch.move(Phase.WAITING)
