@@ -19,18 +19,11 @@ _METHODS: Final[Mapping[str, AnyMethod]] = {method.name: method for method in (*
 
 @dataclass(slots=True, eq=False)
 class Fault:
-    """One rule.
+    """One rule; see `FakeEtcd.fault` for its arguments.
 
     Attributes:
-        method: the calls that it matches, such as "KV/Put".
         node: the member that it matches; None for all.
         refusal: the answer; None for the server's own.
-        after_apply: the server runs the call first, and the caller does not hear of it.
-        delay: seconds by which the answer is late.
-        hang: there is no answer.
-        cut_after: a stream is cut, with its connection, behind so many messages.
-        goaway: the member announces that it takes no more calls on the connection.
-        reset: the connection breaks instead of an answer.
         times: how many calls it still matches; None for all.
         hits: how many calls it has matched.
     """

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 from etcd_aio import pb
 from etcd_aio.codec import decode, encode
@@ -173,8 +173,7 @@ class ServerWatchStream(ServerStream):
             return
         events = [self._with_previous(event) for event in delivery.events] if watch.prev_kv else list(delivery.events)
         watch.was_quiet = False
-        reply = self._response(id, delivery.revision)
-        reply.events = events
+        reply = self._response(id, delivery.revision, events=events)
         for fragment in _fragments(reply) if watch.fragment else (reply,):
             self.send(fragment)
 
@@ -186,25 +185,13 @@ class ServerWatchStream(ServerStream):
                 event.prev_kv = self._node.store.get(change.key, change.mod_revision - 1)
         return event
 
-    def _reply(
-        self,
-        id: int,
-        revision: int,
-        *,
-        created: bool = False,
-        canceled: bool = False,
-        compact_revision: int = 0,
-        cancel_reason: str = "",
-    ) -> None:
-        reply = self._response(id, revision)
-        reply.created, reply.canceled = created, canceled
-        reply.compact_revision, reply.cancel_reason = compact_revision, cancel_reason
-        self.send(reply)
+    def _reply(self, id: int, revision: int, **fields: Any) -> None:
+        self.send(self._response(id, revision, **fields))
 
-    def _response(self, id: int, revision: int) -> pb.WatchResponse:
+    def _response(self, id: int, revision: int, **fields: Any) -> pb.WatchResponse:
         header = self._cluster.header(self._node)
         header.revision = revision
-        return pb.WatchResponse(header=header, watch_id=id)
+        return pb.WatchResponse(header=header, watch_id=id, **fields)
 
 
 def _fragments(reply: pb.WatchResponse) -> Iterator[pb.WatchResponse]:

@@ -71,8 +71,8 @@ class FakeExamples(FakeServer):
     def stream(self, node: Node, path: str, metadata: Metadata) -> ServerStream:
         return {"/x/Count": _Count, "/x/Flood": _Flood, "/x/Chat": _Chat}[path]()
 
-    def receive(self, session: ServerStream, payload: bytes) -> None:
-        session.receive(payload, 0.0)
+    def receive(self, stream: ServerStream, payload: bytes) -> None:
+        stream.receive(payload, 0.0)
 
     def document(self, node: Node, target: str) -> HttpDocument:
         return HttpDocument(404, "text/plain", b"")
