@@ -244,7 +244,7 @@ PURE = (
     "watch/compaction_resync",
     "watch/state",
     "watch/resuming_stream",
-    "watch/watches",
+    "watch/open_watches",
 )
 MAY_READ_VARIABLES = frozenset({"codec/speedups"})  # pure but for one variable, which is read at import
 LONGEST_FILE = 600

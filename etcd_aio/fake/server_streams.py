@@ -7,15 +7,12 @@ something has happened. The other side takes the replies when it likes.
 from collections import deque
 from collections.abc import Callable, Iterator
 from math import inf
-from typing import Generic, TypeAlias, TypeVar
+from typing import Any, TypeAlias
 
 from etcd_aio import pb
 from etcd_aio.codec import decode, encode
 from etcd_aio.errors import StatusCode
 from etcd_aio.fake.refusals import Refusal
-
-Request = TypeVar("Request", bound=pb.Message)
-
 
 Waits: TypeAlias = Callable[[pb.Message, float, Callable[[float], None], Callable[[Refusal], None]], bool]
 """Lets a request wait for a leader if it has to, and returns whether it waits. It is given the request, the time in
@@ -123,7 +120,7 @@ class SilentStream(ServerStream):
         """Nothing."""
 
 
-class ReplyStream(ServerStream, Generic[Request]):
+class ReplyStream(ServerStream):
     """A stream of replies to one request.
 
     Args:
@@ -133,10 +130,7 @@ class ReplyStream(ServerStream, Generic[Request]):
     """
 
     def __init__(
-        self,
-        request: type[Request],
-        answer: Callable[[Request, float], Iterator[pb.Message]],
-        wait: Waits,
+        self, request: type[pb.Message], answer: Callable[[Any, float], Iterator[pb.Message]], wait: Waits
     ) -> None:
         super().__init__()
         self._request = request
@@ -156,7 +150,7 @@ class ReplyStream(ServerStream, Generic[Request]):
             text = "cardinality violation: received no request message from non-client-streaming RPC"
             self.end(Refusal.other(StatusCode.INTERNAL, text))
 
-    def _reply(self, request: Request, now: float) -> None:
+    def _reply(self, request: pb.Message, now: float) -> None:
         try:
             for message in self._answer(request, now):
                 self.send(message)
@@ -166,7 +160,7 @@ class ReplyStream(ServerStream, Generic[Request]):
             self.end()
 
 
-class EchoStream(ServerStream, Generic[Request]):
+class EchoStream(ServerStream):
     """A stream with one reply to each request.
 
     Args:
@@ -178,8 +172,8 @@ class EchoStream(ServerStream, Generic[Request]):
 
     def __init__(
         self,
-        request: type[Request],
-        answer: Callable[[Request, float], pb.Message],
+        request: type[pb.Message],
+        answer: Callable[[Any, float], pb.Message],
         wait: Waits,
         among: dict[ServerStream, None],
         *,
@@ -205,13 +199,13 @@ class EchoStream(ServerStream, Generic[Request]):
         if not self._waiting:
             self.end()
 
-    def _reply_late(self, request: Request, now: float) -> None:
+    def _reply_late(self, request: pb.Message, now: float) -> None:
         self._waiting -= 1
         self._reply(request, now)
         if self._is_half_closed and not self._waiting:
             self.end()
 
-    def _reply(self, request: Request, now: float) -> None:
+    def _reply(self, request: pb.Message, now: float) -> None:
         if self.is_over:  # a request before this one has ended it
             return
         try:

@@ -36,9 +36,9 @@ from etcd_aio.pb import WatchRequest
 from etcd_aio.types import WatchReply, shown_key
 from etcd_aio.watch import requests
 from etcd_aio.watch.creations import Creations, MixedUp
+from etcd_aio.watch.open_watches import OpenWatches
 from etcd_aio.watch.progress import ProgressRequests
 from etcd_aio.watch.state import STEP, Phase, WatchState
-from etcd_aio.watch.watches import Watches
 
 _ALL: Final = -1
 
@@ -63,7 +63,7 @@ class OpenStream:
         store_revision: the last that the member is known to have.
     """
 
-    def __init__(self, watches: Watches, now: float) -> None:
+    def __init__(self, watches: OpenWatches, now: float) -> None:
         self._watches = watches
         self._cancels: list[int] = []  # ids to cancel
         self._heard_at = now

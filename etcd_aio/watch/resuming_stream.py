@@ -3,7 +3,7 @@
 A pure state machine, the handler of a supervised stream. It knows neither connections nor consumers, and never reads a
 clock.
 
-Theory. What is known of one stream is in `open_stream.py`, what outlasts it is in `watches.py`. On a new stream every
+Theory. `open_stream.py` has all that is known of one stream, `open_watches.py` what outlasts it. On a new stream every
 watch is created again from its next revision, the oldest first.
 
 Tokens. The token of a stream is fixed when it is opened, and etcd checks it whenever a watch is created, perhaps long
@@ -37,23 +37,23 @@ from etcd_aio.observing import WatchAdvance
 from etcd_aio.pb import WatchRequest
 from etcd_aio.types import Event, WatchReply
 from etcd_aio.watch.open_stream import OpenStream
+from etcd_aio.watch.open_watches import OpenWatches
 from etcd_aio.watch.state import STEP, Phase, WatchState
 from etcd_aio.watch.stream_owner import WatchStreamOwner
-from etcd_aio.watch.watches import Watches
 
 
 class WatchStream:
     """The handler of the watch stream; see `StreamHandler` for the calls of its supervisor.
 
     Args:
-        owner, on_advance, client: see `Watches`.
+        owner, on_advance, client: see `OpenWatches`.
     """
 
     def __init__(
         self, owner: WatchStreamOwner, on_advance: Callable[[WatchAdvance], None] | None = None, client: str = ""
     ) -> None:
         self._owner = owner
-        self._watches = Watches(owner, on_advance, client)
+        self._watches = OpenWatches(owner, on_advance, client)
         self._outages = self._watches.outages
         self._stream: OpenStream | None = None
         self._lost_at = 0.0  # when the last stream was lost

@@ -1,5 +1,5 @@
-"""watch/resuming_stream.py, watch/open_stream.py, watch/watches.py, watch/stream_owner.py: WatchStream: which watch a
-reply is about, what is sent when, and how each watch ends.
+"""watch/resuming_stream.py, watch/open_stream.py, watch/open_watches.py, watch/stream_owner.py: WatchStream: which watch
+a reply is about, what is sent when, and how each watch ends.
 """
 
 import sys

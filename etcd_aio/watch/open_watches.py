@@ -1,4 +1,4 @@
-"""Watches: all watches of a client on a stream, and what is known of them from one stream to the next. Pure."""
+"""OpenWatches: all watches of a client on a stream, and what is known of them from one stream to the next. Pure."""
 
 from collections.abc import Callable
 
@@ -10,7 +10,7 @@ from etcd_aio.watch.state import Phase, WatchState
 from etcd_aio.watch.stream_owner import WatchStreamOwner
 
 
-class Watches:
+class OpenWatches:
     """The watches that have not ended.
 
     Args:
