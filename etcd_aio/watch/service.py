@@ -5,7 +5,7 @@ What follows from a message of the server is decided by `resuming_stream.py`, wh
 
 import asyncio
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from dataclasses import replace
 from functools import partial
 from math import inf
@@ -64,12 +64,9 @@ class WatchService:
         self.close = self._stream.close
         self.resume = self._stream.resume
         self.request_progress = self._stream.request_progress
-        # The tasks end by themselves, with the client at the latest.
-        self._renewal: asyncio.Task[None] | None = None
-        self._refusals: deque[tuple[WatchState, ServerError]] = deque()  # that the renewal is about
-        self._store_check: asyncio.Task[None] | None = None
-        self._release_check: asyncio.Task[None] | None = None
-        self._listings: dict[WatchState, asyncio.Task[None]] = {}
+        self._refusals: deque[tuple[WatchState, ServerError]] = deque()  # that the renewal of the token is about
+        # By their subjects. The tasks end by themselves, with the client at the latest.
+        self._tasks: dict[WatchState | str, asyncio.Task[None]] = {}
 
     # Calls of watchers.
 
@@ -139,36 +136,39 @@ class WatchService:
         self._invoker.explain(error, methods.WATCH, WatchRequest(create_request=create))
 
     def start_listing(self, watch: WatchState) -> None:
-        listing = self._listings.get(watch)
-        if listing is None or listing.done():
-            listing = start_background_task(self._resync(watch), name="etcd_aio watch resync")
-            self._listings[watch] = listing
-            listing.add_done_callback(partial(self._forget_listing, watch))
+        self._start(watch, lambda: self._resync(watch), "resync")
 
     def stop_listing(self, watch: WatchState) -> None:
-        listing = self._listings.pop(watch, None)
+        listing = self._tasks.pop(watch, None)
         if listing is not None and listing is not asyncio.current_task():
             listing.cancel()
 
     def check_store(self, watch: WatchState) -> None:
-        if self._store_check is None or self._store_check.done():
-            check = self._find_revision(watch.options.keys)
-            self._store_check = start_background_task(check, name="etcd_aio watch store")
+        self._start("store", lambda: self._find_revision(watch.options.keys), "store")
 
     def check_progress(self, progress: ProgressRequests) -> None:
-        if self._release_check is None or self._release_check.done():
-            check = self._find_release(progress, self._supervisor.endpoint)
-            self._release_check = start_background_task(check, name="etcd_aio watch release")
+        endpoint = self._supervisor.endpoint
+        self._start("release", lambda: self._find_release(progress, endpoint), "release")
 
     def renew_token(self, error: ServerError, watch: WatchState) -> bool:
         if not self._invoker.may_renew_token(error):
             return False
         self._refusals.append((watch, error))
-        if self._renewal is None or self._renewal.done():
-            self._renewal = start_background_task(self._renew(), name="etcd_aio watch token")
+        self._start("token", self._renew, "token")
         return True
 
     # Background tasks.
+
+    def _start(self, subject: WatchState | str, work: Callable[[], Coroutine[object, object, None]], name: str) -> None:
+        """Start a task, unless one about the same subject runs."""
+        running = self._tasks.get(subject)
+        if running is None or running.done():
+            self._tasks[subject] = task = start_background_task(work(), name=f"etcd_aio watch {name}")
+            task.add_done_callback(partial(self._forget, subject))
+
+    def _forget(self, subject: WatchState | str, task: "asyncio.Task[None]") -> None:
+        if self._tasks.get(subject) is task:
+            del self._tasks[subject]
 
     async def _resync(self, watch: WatchState) -> None:
         """List the keys until that succeeds; the watch goes on from there."""
@@ -212,10 +212,6 @@ class WatchService:
         async for page in pages:
             on_page(page)
         return pages.revision
-
-    def _forget_listing(self, watch: WatchState, listing: "asyncio.Task[None]") -> None:
-        if self._listings.get(watch) is listing:
-            del self._listings[watch]
 
     async def _find_revision(self, keys: KeyRange) -> None:
         try:
