@@ -156,7 +156,6 @@ class OpenStream:
         if watch.is_full and not (reply.fragment and not watches.fragments.is_requested_for(watch)):
             self.leave(watch)
             watch.move(Phase.PAUSED)
-            watch.pauses += 1
         watch.on_change()
         if watches.on_advance is not None:
             batch = watch.pending[-1][0]

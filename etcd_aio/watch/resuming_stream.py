@@ -111,7 +111,6 @@ class WatchStream:
             self._go_on(watch)
             if watch.is_full:
                 watch.move(Phase.PAUSED)
-                watch.pauses += 1
             watch.on_change()
 
     def store_is_at(self, revision: int) -> bool:
@@ -232,9 +231,8 @@ class WatchStream:
             if watch.phase is Phase.LIVE:
                 watch.reconnects += 1
                 watch.since = now
-                is_full = watch.is_full  # by parts of a message that was being taken whole
-                watch.pauses += is_full
-                watch.move(Phase.PAUSED if is_full else Phase.WAITING)
+                # It may be full by parts of a message that was being taken whole.
+                watch.move(Phase.PAUSED if watch.is_full else Phase.WAITING)
             elif watch.phase is Phase.CREATING:
                 watch.move(Phase.WAITING)
             if watch.outage_since is None and watch.phase is not Phase.PAUSED:

@@ -161,6 +161,8 @@ class WatchState:
         self.phase = phase
         if phase is not Phase.LIVE:
             self.watch_id, self.partial = -1, None
+        if phase is Phase.PAUSED:
+            self.pauses += 1
 
     def begin(self, watch_id: int, store_revision: int, now: float) -> None:
         """A server has created the watch, by that id and at that revision: a watch "from now" begins behind it."""
