@@ -57,7 +57,7 @@ class FakeConnection:
         self._check()
         call = FakeUnaryCall(self, path, payload, metadata, deadline, may_move=may_move)
         self._calls[call] = None
-        self.link.post(call)
+        self.link.post(call.serve)
         self._watch(deadline)
         if self.link.is_silent:
             self.on_pause()
@@ -87,7 +87,7 @@ class FakeConnection:
         self._check()
         stream = FakeStream(self, path, metadata, self._options.max_receive_bytes, self._stream_over, collect)
         self._streams[stream] = None
-        self.link.post(stream)
+        self.link.post(stream.serve)
         if self.link.is_silent:
             self.on_pause()
         try:

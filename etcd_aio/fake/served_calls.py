@@ -100,7 +100,7 @@ class ServedCalls(AbstractHandler):
                 else:
                     payload = await exchange.receive() if path in _KNOWN else b""
                     call = FakeUnaryCall(self._connection, path, payload or b"", metadata)
-                    self._connection.link.post(call)
+                    self._connection.link.post(call.serve)
                     await exchange.send(await call.future)
             await exchange.end(StatusCode.OK, "")
         except AttemptFailure as failure:
@@ -112,7 +112,7 @@ class ServedCalls(AbstractHandler):
 
     async def _stream(self, exchange: "_Exchange", path: str, metadata: Metadata) -> None:
         stream = FakeStream(self._connection, path, metadata, _NO_LIMIT, self.streams.discard)
-        self._connection.link.post(stream)
+        self._connection.link.post(stream.serve)
         self.streams.add(stream)
         requests = start_background_task(_pass_requests(exchange, stream), name=f"etcd_aio.fake.requests {path}")
         try:

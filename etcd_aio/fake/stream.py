@@ -136,7 +136,7 @@ class FakeStream:
 
     def serve(self) -> None:
         link = self._connection.link
-        if link.hold(self):
+        if link.hold(self.serve):
             return
         self._is_on_its_way = False
         if self._is_over or not link.is_up:
@@ -155,7 +155,7 @@ class FakeStream:
 
     def _on_its_way(self) -> None:
         self._is_on_its_way = True
-        self._connection.link.post(self)
+        self._connection.link.post(self.serve)
 
     def _open(self) -> None:
         try:

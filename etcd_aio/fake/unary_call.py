@@ -43,7 +43,7 @@ class FakeUnaryCall:
 
     def serve(self) -> None:
         link = self._connection.link
-        if not link.is_up or link.hold(self):
+        if not link.is_up or link.hold(self.serve):
             return
         # The server may run a call that was given up, or hear of that first.
         if self.future.done() and link.is_lucky:
