@@ -5,7 +5,7 @@ the error class that etcd would answer with where there is one.
 """
 
 from collections.abc import Iterable
-from typing import Any, Final, Literal, overload
+from typing import Literal, overload
 
 from etcd_aio.arguments import encode_key, flag, parse_word, whole_number
 from etcd_aio.errors import InvalidRequestError
@@ -30,12 +30,7 @@ from etcd_aio.types import (
     SortOrder,
     SortOrderLike,
     ValueLike,
-    mutable_twin,
 )
-
-# Filling a twin takes a third of the time of the frozen class's own constructor.
-_MutableGetOp: Final = mutable_twin(GetOp)
-_MutableRangeOp: Final = mutable_twin(RangeOp)
 
 __all__ = ["DeleteOp", "GetOp", "Op", "PutOp", "RangeOp", "TxnOp", "delete", "get", "put", "range", "txn"]
 
@@ -79,13 +74,12 @@ def put(
 
 def get(key: KeyLike, *, revision: int = 0, serializable: bool = False, keys_only: bool = False) -> GetOp:
     """Get one key. See `Store.get` for the arguments and errors."""
-    made: Any = _MutableGetOp()
-    made.key = encode_key(key)
-    made.revision = whole_number(revision, "revision")
-    made.serializable = flag(serializable, "serializable")
-    made.keys_only = flag(keys_only, "keys_only")
-    made.__class__ = GetOp
-    return made  # type: ignore[no-any-return] # a GetOp by now
+    return GetOp(
+        encode_key(key),
+        whole_number(revision, "revision"),
+        flag(serializable, "serializable"),
+        flag(keys_only, "keys_only"),
+    )
 
 
 def range(  # noqa: A001 - etcd's own word
@@ -108,22 +102,20 @@ def range(  # noqa: A001 - etcd's own word
     max_create_revision: int = 0,
 ) -> RangeOp:
     """Get the keys of a range. See `Store.range` for the arguments and errors."""
-    made: Any = _MutableRangeOp()
-    made.keys = KeyRange.of(key, range_end=range_end, prefix=prefix, from_key=from_key, all_keys=all_keys)
-    made.limit = limit
-    made.revision = revision
-    made.sort_by = parse_word(SortBy, sort_by, "sort_by")
-    made.sort_order = parse_word(SortOrder, sort_order, "sort_order")
-    made.serializable = serializable
-    made.keys_only = keys_only
-    made.count_only = count_only
-    made.min_mod_revision = min_mod_revision
-    made.max_mod_revision = max_mod_revision
-    made.min_create_revision = min_create_revision
-    made.max_create_revision = max_create_revision
-    made.__class__ = RangeOp
-    made.__post_init__()
-    return made  # type: ignore[no-any-return] # a RangeOp by now
+    return RangeOp(
+        KeyRange.of(key, range_end=range_end, prefix=prefix, from_key=from_key, all_keys=all_keys),
+        limit,
+        revision,
+        parse_word(SortBy, sort_by, "sort_by"),
+        parse_word(SortOrder, sort_order, "sort_order"),
+        serializable,
+        keys_only,
+        count_only,
+        min_mod_revision,
+        max_mod_revision,
+        min_create_revision,
+        max_create_revision,
+    )
 
 
 def delete(

@@ -32,6 +32,7 @@ from etcd_aio.types.enums import SortOrder as SortOrder
 from etcd_aio.types.enums import SortOrderLike as SortOrderLike
 from etcd_aio.types.enums import WatchFilter as WatchFilter
 from etcd_aio.types.enums import WatchFilterLike as WatchFilterLike
+from etcd_aio.types.fast_frozen import fast_init as fast_init
 from etcd_aio.types.fast_frozen import mutable_twin as mutable_twin
 from etcd_aio.types.keys import NO_END as NO_END
 from etcd_aio.types.keys import KeyRange as KeyRange
