@@ -6,6 +6,7 @@ no stream of its own.
 """
 
 from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Protocol, TypeVar
 from weakref import WeakSet, WeakValueDictionary
 
@@ -13,7 +14,7 @@ from etcd_aio.base.call_options import UNSET, RetryMode, Timeout
 from etcd_aio.base.deadline import NEVER, deadline_after
 from etcd_aio.base.key_space import KeySpace
 from etcd_aio.kv import ChunkReader, KVOperation, RangeStreamReader
-from etcd_aio.types import EndpointVersions, Operation, WatchView
+from etcd_aio.types import EndpointVersions, KeyRange, Operation, WatchView
 from etcd_aio.watch import ViewedWatcher, Watcher, WatchOptions, WatchService
 
 if TYPE_CHECKING:
@@ -94,6 +95,35 @@ class Shared:
         return now + self._seconds if timeout is UNSET else deadline_after(timeout, now)
 
 
+@dataclass(frozen=True, slots=True)
+class WatchCall:
+    """One call of `Store.watch`, on its way through the backends.
+
+    Attributes:
+        options: those that the server and the stream need, with the keys.
+        start_revision: the first revision of interest; 0 is from now on.
+        timeout: seconds that entering may take.
+        stream: the name of the stream; "" for the common one.
+        views: the views that show each batch before the user gets it, in this order: the innermost store first.
+    """
+
+    options: WatchOptions
+    start_revision: int
+    timeout: Timeout
+    stream: str = ""
+    views: tuple[WatchView, ...] = ()
+
+    def shown_by(self, view: WatchView, keys: KeyRange | None = None) -> "WatchCall":
+        """The call for the backend beneath.
+
+        Args:
+            view: shows the batches of the watch beneath.
+            keys: the range there. Default: the same.
+        """
+        options = self.options if keys is None else replace(self.options, keys=keys)
+        return replace(self, options=options, views=(view, *self.views))
+
+
 class Backend(Protocol):
     """What a store stands on: `Store(backend)`. A view takes a backend, and is one."""
 
@@ -120,23 +150,8 @@ class Backend(Protocol):
         """A reader of the rest of one scan, as a stream."""
         ...
 
-    def watch(
-        self,
-        options: WatchOptions,
-        start_revision: int,
-        timeout: Timeout,
-        stream: str,
-        views: tuple[WatchView, ...] = (),
-    ) -> Watcher:
-        """A watch, not entered yet.
-
-        Args:
-            options: those that the server and the stream need.
-            start_revision: the first revision of interest; 0 is from now on.
-            timeout: seconds that entering may take.
-            stream: the name of the stream; "" for the common one.
-            views: what shows its batches, in this order.
-        """
+    def watch(self, call: WatchCall) -> Watcher:
+        """A watch, not entered yet. A view of a store passes `call.shown_by(...)` on."""
         ...
 
 
@@ -186,19 +201,12 @@ class ClientBackend:
         """A reader of the rest of one scan, as a stream."""
         return RangeStreamReader(self._invoker)
 
-    def watch(
-        self,
-        options: WatchOptions,
-        start_revision: int,
-        timeout: Timeout,
-        stream: str,
-        views: tuple[WatchView, ...] = (),
-    ) -> Watcher:
+    def watch(self, call: WatchCall) -> Watcher:
         """A watch, not entered yet; see `Backend.watch`."""
-        service = self._watches_on(stream)
-        if views:
-            return ViewedWatcher(service, options, start_revision, timeout, views)
-        return Watcher(service, options, start_revision, timeout)
+        service = self._watches_on(call.stream)
+        if call.views:
+            return ViewedWatcher(service, call.options, call.start_revision, call.timeout, call.views)
+        return Watcher(service, call.options, call.start_revision, call.timeout)
 
     def _watches_on(self, stream: str) -> WatchService:
         if stream == "":

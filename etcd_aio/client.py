@@ -248,7 +248,7 @@ class Client(Store, AsyncBlock):
         self._invoker = invoker
         self._keeper = LeaseKeeper(invoker)
         shared = Shared(name, timeout, invoker.clock, self._ask_versions)
-        backend: Backend = ClientBackend(invoker, Leases(invoker, self._keeper), shared, self.__repr__)
+        backend: Backend = ClientBackend(invoker, Leases(self._keeper), shared, self.__repr__)
         if namespace is not None:
             from etcd_aio.views import PrefixView
 

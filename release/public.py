@@ -67,7 +67,6 @@ INTERNAL: Final = frozenset(
     | _of("etcd_aio.admin", "Versions")
     | _of("etcd_aio.lease", "BACKOFF LeaseKeeper LeasePool LeaseSource OnDoubt OnEnd OnLoss")
     | _of("etcd_aio.backend", "ClientBackend")
-    | _of("etcd_aio.calls", "WatchCalls")
     | _of("etcd_aio.views", "OrderedView PrefixView")
     | _of("etcd_aio.arguments", "MIN_INT64 is_encodable parse_word split_host_port")
     | _of("etcd_aio.contrib.discovery.grpc", "State")

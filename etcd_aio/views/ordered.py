@@ -15,11 +15,10 @@ from types import MappingProxyType
 from typing import Any, TypeVar
 
 from etcd_aio import EtcdError, Header, KeyRange, Operation, RangeResult, TxnResult, WatchBatch, op
-from etcd_aio.backend import Backend
+from etcd_aio.backend import Backend, WatchCall
 from etcd_aio.base import NEVER, UNSET, RetryMode, Timeout, time_left
 from etcd_aio.errors import FutureRevisionError, StoreRolledBackError
-from etcd_aio.types import WatchView
-from etcd_aio.watch import Watcher, WatchOptions
+from etcd_aio.watch import Watcher
 
 R = TypeVar("R")
 
@@ -117,17 +116,9 @@ class OrderedView:
         self.see(header.revision)
         return header.revision >= mark
 
-    def watch(
-        self,
-        options: WatchOptions,
-        start_revision: int,
-        timeout: Timeout,
-        stream: str,
-        views: tuple[WatchView, ...] = (),
-    ) -> Watcher:
+    def watch(self, call: WatchCall) -> Watcher:
         """A watch whose batches raise the mark before they are delivered."""
-        seen = _Seen(options.keys, self.see)
-        return self._backend.watch(options, start_revision, timeout, stream, (seen, *views))
+        return self._backend.watch(call.shown_by(_Seen(call.options.keys, self.see)))
 
 
 class _Seen:
