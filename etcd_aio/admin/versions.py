@@ -7,9 +7,8 @@ without a user: with authentication on, newer members answer `Status` only to us
 
 import asyncio
 import json
-from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, TypeAlias
+from typing import TYPE_CHECKING, Final
 
 from etcd_aio.admin.status import ask_endpoints, status_of
 from etcd_aio.base.aio import start_task
@@ -19,10 +18,8 @@ from etcd_aio.errors import ClientUsageError, EtcdError, NoAvailableEndpointsErr
 from etcd_aio.types import EndpointVersions
 
 if TYPE_CHECKING:
+    from etcd_aio.admin.metrics import Get
     from etcd_aio.error_handler import Invoker
-
-Get: TypeAlias = Callable[[str, str], Coroutine[object, object, bytes]]
-"""Reads a document, such as `/version`, from an endpoint."""
 
 OLDEST: Final = (3, 4, 0)
 """The oldest release that this client supports: it has every RPC that the client needs."""
@@ -39,7 +36,7 @@ class Versions:
         get: reads documents over HTTP.
     """
 
-    def __init__(self, invoker: "Invoker", get: Get) -> None:
+    def __init__(self, invoker: "Invoker", get: "Get") -> None:
         self._invoker = invoker
         self._get = get
 

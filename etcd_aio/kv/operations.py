@@ -4,12 +4,13 @@ An operation holds checked arguments, encodes them as its message, and turns the
 the same value whether it is sent alone or within a txn.
 """
 
-from collections.abc import Iterable
+from collections.abc import Awaitable, Iterable
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Final, TypeAlias, TypeVar
+from typing import Any, ClassVar, Final, Protocol, TypeAlias, TypeVar
 
 from etcd_aio import methods, pb
 from etcd_aio.arguments import encode_key, flag, lease_id, to_bytes, whole_number
+from etcd_aio.base.call_options import RetryMode, Timeout
 from etcd_aio.codec import MAX_DEPTH, writers
 from etcd_aio.errors import InvalidRequestError, LeaseProvidedError, MalformedReplyError, ValueProvidedError
 from etcd_aio.kv.compare import Compare
@@ -37,6 +38,7 @@ from etcd_aio.types import (
 
 _T = TypeVar("_T")
 T_co = TypeVar("T_co", covariant=True)
+_Op_contra = TypeVar("_Op_contra", contravariant=True)
 
 # etcd calls the revisions CREATE and MOD here.
 _SORT_TARGETS: Final = {target: pb.RangeRequestSortTarget[target.name.removesuffix("_REVISION")] for target in SortBy}
@@ -72,12 +74,21 @@ class KVOperation(Operation[T_co]):
         return NOTHING
 
     def result(self, reply: Any) -> T_co:
-        """Return the result that a decoded reply of `method` means for this operation.
+        """Return the result that a decoded reply of `method` means for this operation: mostly the reply itself.
 
         Raises:
             MalformedReplyError: the reply does not answer this operation.
         """
-        raise NotImplementedError  # every operation below has its own
+        result: T_co = reply
+        return result
+
+
+class Sends(Protocol[_Op_contra, T_co]):
+    """Sends an operation: `Backend.do`."""
+
+    def __call__(self, operation: _Op_contra, *, timeout: Timeout, retry: RetryMode | None) -> Awaitable[T_co]:
+        """Send the operation."""
+        ...
 
 
 @fast_init
@@ -108,9 +119,6 @@ class PutOp(KVOperation[PutResult]):
 
     def extent(self) -> Extent:
         return Extent(self.key)
-
-    def result(self, reply: PutResult) -> PutResult:
-        return reply
 
     def __repr__(self) -> str:
         # Values are secrets.
@@ -194,9 +202,6 @@ class RangeOp(KVOperation[RangeResult]):
             max_create_revision=self.max_create_revision,
         )
 
-    def result(self, reply: RangeResult) -> RangeResult:
-        return reply
-
 
 @dataclass(frozen=True, slots=True)
 class DeleteOp(KVOperation[DeleteResult]):
@@ -221,9 +226,6 @@ class DeleteOp(KVOperation[DeleteResult]):
 
     def extent(self) -> Extent:
         return Extent(b"", self.keys.key) if self.has_endless_delete else NOTHING
-
-    def result(self, reply: DeleteResult) -> DeleteResult:
-        return reply
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,8 +26,7 @@ class LeaseGrantResult:
     id: int
     ttl: int
 
-    def __repr__(self) -> str:
-        return _show_with_lease(self)
+    __repr__ = _show_with_lease
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,8 +59,7 @@ class LeaseKeepAliveResult:
     id: int = 0
     ttl: int = 0
 
-    def __repr__(self) -> str:
-        return _show_with_lease(self)
+    __repr__ = _show_with_lease
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -82,8 +80,7 @@ class LeaseTimeToLiveResult:
     granted_ttl: int = 0
     keys: tuple[bytes, ...] = ()
 
-    def __repr__(self) -> str:
-        return _show_with_lease(self)
+    __repr__ = _show_with_lease
 
     @property
     def is_expired(self) -> bool:
@@ -101,8 +98,7 @@ class LeaseStatus:
 
     id: int = 0
 
-    def __repr__(self) -> str:
-        return _show_with_lease(self)
+    __repr__ = _show_with_lease
 
 
 @dataclass(frozen=True, slots=True)
