@@ -13,9 +13,12 @@ from weakref import WeakSet, WeakValueDictionary
 from etcd_aio.base.call_options import UNSET, RetryMode, Timeout
 from etcd_aio.base.deadline import NEVER, deadline_after
 from etcd_aio.base.key_space import KeySpace
-from etcd_aio.kv import ChunkReader, KVOperation, RangeStreamReader
-from etcd_aio.types import EndpointVersions, KeyRange, Operation, WatchView
-from etcd_aio.watch import ViewedWatcher, Watcher, WatchOptions, WatchService
+from etcd_aio.kv import ChunkReader as ChunkReader
+from etcd_aio.kv import KVOperation, RangeStreamReader
+from etcd_aio.types import EndpointVersions, KeyRange, Operation
+from etcd_aio.types import WatchView as WatchView
+from etcd_aio.watch import ViewedWatcher, Watcher, WatchService
+from etcd_aio.watch import WatchOptions as WatchOptions
 
 if TYPE_CHECKING:
     from etcd_aio.error_handler import Invoker
