@@ -36,7 +36,7 @@ class Block(Protocol):
 
 
 class Shared:
-    """What all stores of one client share.
+    """State that all stores of one client share.
 
     Args:
         name: of the client; empty if it has none.
@@ -128,11 +128,11 @@ class WatchCall:
 
 
 class Backend(Protocol):
-    """What a store stands on: `Store(backend)`. A view takes a backend, and is one."""
+    """Sends what the calls of a store make: `Store(backend)`. A view takes a backend, and is one."""
 
     @property
     def shared(self) -> Shared:
-        """What all stores of the client share."""
+        """State that all stores of the client share."""
         ...
 
     @property
@@ -168,7 +168,7 @@ class ClientBackend:
         shown: returns what the client looks like.
     """
 
-    __slots__ = ("_common", "_invoker", "_named", "_shown", "key_space", "leases", "shared")
+    __slots__ = ("_common", "_invoker", "_services", "_shown", "key_space", "leases", "shared")
 
     def __init__(
         self, invoker: "Invoker", leases: "Leases", shared: Shared, shown: Callable[[], str] = lambda: "<Client>"
@@ -178,9 +178,9 @@ class ClientBackend:
         self.shared = shared
         self.key_space = KeySpace(invoker)
         self._shown = shown
+        # Watchers, and open streams, hold them; the common one stays.
+        self._services: WeakValueDictionary[str, WatchService] = WeakValueDictionary()
         self._common: WatchService | None = None
-        # Watchers, and open streams, hold them.
-        self._named: WeakValueDictionary[str, WatchService] = WeakValueDictionary()
 
     def __repr__(self) -> str:
         return self._shown()
@@ -212,13 +212,11 @@ class ClientBackend:
         return Watcher(service, call.options, call.start_revision, call.timeout)
 
     def _watches_on(self, stream: str) -> WatchService:
-        if stream == "":
-            if self._common is None:
-                self._common = self._service_on("")
-            return self._common
-        service = self._named.get(stream)
+        service = self._services.get(stream)
         if service is None:
-            service = self._named[stream] = self._service_on(stream)
+            service = self._services[stream] = self._service_on(stream)
+            if not stream:
+                self._common = service
         return service
 
     def _service_on(self, stream: str) -> WatchService:

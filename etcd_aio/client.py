@@ -217,7 +217,7 @@ class Client(Store, AsyncBlock):
         )
         made = create_engine(engine, transport)
         metadata = RequestMetadata(API_VERSION, require_leader=require_leader)
-        told = ObserverGroup(with_defaults(observers), name)
+        group = ObserverGroup(with_defaults(observers), name)
         self._balancer = Balancer(
             parsed,
             made,
@@ -227,7 +227,7 @@ class Client(Store, AsyncBlock):
             verify_all=has_credentials,
             connect_timeout=connect_timeout,
             fail_fast=fail_fast,
-            on_change=told.endpoint_changed,
+            on_change=group.endpoint_changed,
             client=name,
         )
         invoker = Invoker(
@@ -241,10 +241,10 @@ class Client(Store, AsyncBlock):
             max_send_bytes=max_send_bytes,
             hedge_after=hedge_after,
             credentials=credentials,
-            observers=told,
+            observers=group,
             client=name,
         )
-        self._observers = told
+        self._observers = group
         self._invoker = invoker
         self._keeper = LeaseKeeper(invoker)
         shared = Shared(name, timeout, invoker.clock, self._ask_versions)

@@ -250,9 +250,7 @@ class Store(StoreCalls):
         """
         from etcd_aio.once import ExactlyOnce
 
-        block = ExactlyOnce(self, slots=slots, ttl=ttl, window=window, prefix=prefix)
-        self.end_with_client(block)
-        return block
+        return self.end_with_client(ExactlyOnce(self, slots=slots, ttl=ttl, window=window, prefix=prefix))
 
     @overload
     def cache(
@@ -343,8 +341,7 @@ class Store(StoreCalls):
             fallback=fallback,
             max_outage=max_outage,
         )
-        self.end_with_client(block)
-        return block
+        return self.end_with_client(block)
 
     def namespace(self, prefix: KeyLike) -> "Store":
         """The keys that begin with a prefix, as a store of their own, without the prefix.
@@ -467,9 +464,7 @@ class Store(StoreCalls):
         """
         from etcd_aio.services import Endpoints
 
-        made = Endpoints(self, target, keep_current=keep_current)
-        self.end_with_client(made)
-        return made
+        return self.end_with_client(Endpoints(self, target, keep_current=keep_current))
 
     # Recipes.
 

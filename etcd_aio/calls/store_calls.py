@@ -1,6 +1,7 @@
 """StoreCalls: the calls about keys, watches and leases, written once, over any backend."""
 
 from collections.abc import Iterable
+from typing import TypeVar
 
 from etcd_aio.arguments import check_text, flag, parse_word, whole_number
 from etcd_aio.backend import Backend, Block, WatchCall
@@ -20,6 +21,8 @@ from etcd_aio.types import (
     WatchFilterLike,
 )
 from etcd_aio.watch import DEFAULT_MAX_PENDING, Watcher, WatchOptions
+
+_B = TypeVar("_B", bound=Block)
 
 
 class StoreCalls(KeyCalls):
@@ -205,6 +208,11 @@ class StoreCalls(KeyCalls):
         """
         return await self.backend.shared.versions(timeout)
 
-    def end_with_client(self, block: Block) -> None:
-        """Have the client end a block when it is closed, unless the block is gone before. It holds the block weakly."""
+    def end_with_client(self, block: _B) -> _B:
+        """Have the client end a block when it is closed, unless the block is gone before. It holds the block weakly.
+
+        Returns:
+            The block.
+        """
         self.backend.shared.blocks.add(block)
+        return block

@@ -70,7 +70,7 @@ class KVOperation(Operation[T_co]):
         return False
 
     def extent(self) -> Extent:
-        """What this operation may write within a txn; reads write nothing."""
+        """The keys that this operation may write within a txn; none for reads."""
         return NOTHING
 
     def result(self, reply: Any) -> T_co:
@@ -271,7 +271,7 @@ class TxnOp(KVOperation[TxnResult]):
         return any(operation.has_endless_delete for operation in self.then + self.otherwise)
 
     def extent(self) -> Extent:
-        """What either branch may write.
+        """The keys that either branch may write.
 
         Raises:
             DuplicateKeyError: a branch would end the members of etcd, see `endless_deletes`.
@@ -284,9 +284,9 @@ class TxnOp(KVOperation[TxnResult]):
         return then.instead_of(otherwise)
 
     def result(self, reply: TxnResult, outer: Header = _NO_HEADER) -> TxnResult:
-        """As for every operation; `outer` is the header of the txn around this one.
+        """Return the result; `outer` is the header of the txn around this one.
 
-        etcd gives a nested txn no revision: it has the revision of the outer one.
+        etcd gives a nested txn no revision: it has the revision of the txn around it.
         """
         header = reply.header if reply.header.revision else outer
         operations = self.then if reply.succeeded else self.otherwise
@@ -304,7 +304,7 @@ class TxnOp(KVOperation[TxnResult]):
         )
 
     def _linearizable(self) -> "TxnOp":
-        """The same txn, but never answered from the state of a member that is behind.
+        """This txn, but never answered from the state of a member that is behind.
 
         etcd answers a txn from the member's own state if every operation in it is a serializable read. A txn without
         operations qualifies, so its comparisons could be judged on stale data. One linearizable count of a compared key

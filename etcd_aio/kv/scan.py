@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from etcd_aio.error_handler import Invoker
 
 DEFAULT_PAGE_SIZE: Final = 1000
-"""As many keys as etcd's own mirror reads at once. Decoding that many small keys takes a few milliseconds."""
+"""The number of keys that etcd's own mirror reads at once. Decoding that many small keys takes a few milliseconds."""
 
 _GROWTH_DIVISOR: Final = 16  # grow by a sixteenth after each page that fits: about one page in eleven is too large
 
@@ -134,7 +134,7 @@ class Scan(AsyncIterator[KeyValue]):
         return self._pages.revision
 
     def pages(self) -> "ScanPages":
-        """The same scan by whole pages instead of single keys.
+        """This scan by whole pages instead of single keys.
 
         Raises:
             ClientUsageError: single keys were already taken, so the rest of a page would be lost.

@@ -38,7 +38,7 @@ class PrefixView:
         self._translation: Translation = Translation(prefix)
         self.shared = backend.shared
         self.key_space = backend.key_space.within(prefix)
-        self.leases = _Leases(backend.leases, self._translation)
+        self.leases = _PrefixLeases(backend.leases, self._translation)
 
     def __repr__(self) -> str:
         return f"<Namespace {shown_keys(self._translation.name)} of {self._backend!r}>"
@@ -63,15 +63,17 @@ class PrefixView:
 
     def chunks(self) -> ChunkReader:
         """A reader of the rest of one scan."""
-        return _Chunks(self._translation, self._backend.chunks())
+        return _PrefixChunks(self._translation, self._backend.chunks())
 
     def watch(self, call: WatchCall) -> Watcher:
         """A watch of the keys beneath, whose events are shown without the prefix."""
         keys = call.options.keys
-        return self._backend.watch(call.shown_by(_View(self._translation, keys), self._translation.keys(keys)))
+        return self._backend.watch(
+            call.shown_by(_PrefixWatchView(self._translation, keys), self._translation.keys(keys))
+        )
 
 
-class _Leases(Leases):
+class _PrefixLeases(Leases):
     """The lease calls in a namespace.
 
     Args:
@@ -91,8 +93,8 @@ class _Leases(Leases):
         return self._translation.lease(await self._beneath.time_to_live(lease, keys, timeout=timeout, retry=retry))
 
 
-class _Chunks:
-    """What reads the rest of a scan in a namespace: a `ChunkReader`.
+class _PrefixChunks:
+    """Reads the rest of a scan in a namespace: a `ChunkReader`.
 
     Args:
         translation: of the namespace.
@@ -126,7 +128,7 @@ class _Chunks:
         self._reader.cancel()
 
 
-class _View:
+class _PrefixWatchView:
     """A watch in a namespace: a `WatchView`.
 
     Args:

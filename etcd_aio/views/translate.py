@@ -220,7 +220,7 @@ class Translation:
         return self.names_of_ranges(_ranges(operation))
 
     def names_of_ranges(self, ranges: Iterable[KeyRange]) -> Mapping[str, str]:
-        """The same, of ranges."""
+        """The names of ranges, as `names`."""
         pairs = ((self.keys(keys), keys) for keys in ranges)
         return {shown_keys(inner.key, inner.range_end): shown_keys(keys.key, keys.range_end) for inner, keys in pairs}
 
@@ -251,12 +251,8 @@ def _ranges(operation: op.Op) -> Iterator[KeyRange]:
             for compare in operation.when:
                 yield compare.keys
                 yield KeyRange(compare.keys.key)  # a txn without operations is sent with a count of it
-            for inner in _both(operation):
+            for inner in operation.then + operation.otherwise:
                 yield from _ranges(inner)
-
-
-def _both(txn: op.TxnOp) -> Iterable[op.Op]:
-    return txn.then + txn.otherwise
 
 
 _INTO: Final[Mapping[type, Callable[[Translation, Any], Any]]] = {
