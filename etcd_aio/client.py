@@ -421,9 +421,6 @@ class Client(Store, AsyncBlock):
     async def wait_ready(self, timeout: Timeout = UNSET) -> None:
         """Wait until at least one endpoint is connected.
 
-        Args:
-            timeout: seconds; None for no limit; the client's default if it is not given.
-
         Raises:
             NoAvailableEndpointsError: none was connected in time; `errors` has the cause for every endpoint.
             ClientUsageError: the client is closed, or belongs to another loop or process.
@@ -439,9 +436,6 @@ class Client(Store, AsyncBlock):
         It is the same linearizable read as that of `etcdctl endpoint health`. "Permission denied" counts as success,
         since a member needs the quorum to say so. As every read, it moves away from a member that is down or frozen.
         For a readiness check use a short timeout; `wait_ready` checks only that there is a connection.
-
-        Args:
-            timeout: seconds; None for no limit; the client's default if it is not given.
 
         Returns:
             float: the duration in seconds, with all attempts.
@@ -548,7 +542,7 @@ class Client(Store, AsyncBlock):
         If `set_endpoints` is called meanwhile, its endpoints stay.
 
         Args:
-            timeout: seconds for the request; None for no limit; the client's default if it is not given.
+            timeout: seconds for the request.
 
         Returns:
             tuple[str, ...]: the endpoints in use.

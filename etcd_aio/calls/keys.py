@@ -36,9 +36,10 @@ class KeyCalls:
     which says which failed attempts are retried: one of `"safe"`, `"never"` and `"always"`. If left out, each has the
     client's default.
 
-    Every call raises TypeError or InvalidRequestError before it sends anything if an argument cannot be right. After
-    that it can raise `EtcdTimeoutError`, `NoAvailableEndpointsError`, `ConnectionLostError`, `PermissionDeniedError`
-    and the other classes of `EtcdError`; each call lists only the errors of its own. If a mutation fails, the error's
+    Every call raises TypeError or InvalidRequestError before it sends anything if an argument cannot be right, and
+    `ClientUsageError` if the client is closed, or belongs to another loop or process. After that it can raise
+    `EtcdTimeoutError`, `NoAvailableEndpointsError`, `ConnectionLostError`, `PermissionDeniedError` and the other
+    classes of `EtcdError`; each call lists only the errors of its own. If a mutation fails, the error's
     `maybe_applied` is True if it may have been applied all the same; a cancelled mutation may always have been applied.
     A cancelled read leaves nothing behind.
 

@@ -85,12 +85,9 @@ class StoreCalls(KeyCalls):
             async with client.watch(prefix="svc/") as watcher:
                 async for event in watcher: ...
 
+        The keys are named as in `range()`.
+
         Args:
-            key: this key alone; with `range_end`, the first key of an interval.
-            range_end: the key before which the interval ends.
-            prefix: every key that begins with this.
-            from_key: every key from this one on.
-            all_keys: every key.
             start_revision: the first revision of interest. 0 starts from now: with the writes after the watch is
                 entered, and with some written shortly before if the member that serves it is behind. After a range or
                 scan, its `revision + 1` continues it without a gap.
@@ -123,7 +120,7 @@ class StoreCalls(KeyCalls):
             stream: the name of the stream that the watch shares with others: watches with another name have another
                 stream, perhaps to another member. A progress notification needs all watches of a stream to be up to
                 date, so one that depends on them may want a stream of its own. Default: "", the common stream.
-            timeout: seconds that entering may take; None for no limit; the client's default if it is not given.
+            timeout: seconds that entering may take.
 
         Returns:
             Watcher: nothing is sent before it is entered.
@@ -186,9 +183,6 @@ class StoreCalls(KeyCalls):
             on_lost: what happens if the lease is lost: `"cancel"` cancels the task in the block, `"signal"` only sets
                 `lease.is_lost`. Leaving raises `LeaseLostError` in both cases.
             timeout: seconds for the grant, or for the first renewal.
-
-        Raises:
-            InvalidRequestError: an argument is invalid. Nothing was sent.
         """
         return Lease(self.backend.leases.kept(ttl, id=id, adopt=adopt, timeout=timeout), on_lost)
 
@@ -197,14 +191,8 @@ class StoreCalls(KeyCalls):
 
         The latter is not in etcd's gRPC API; it is read from `/version` on the same port, by a separate connection.
 
-        Args:
-            timeout: seconds; None for no limit; the client's default if it is not given.
-
         Returns:
             tuple[EndpointVersions, ...]: one for each endpoint, in their order; with the error if there was no answer.
-
-        Raises:
-            ClientUsageError: the client is closed, or belongs to another loop or process.
         """
         return await self.backend.shared.versions(timeout)
 

@@ -131,22 +131,12 @@ def _check_namespace(name: str, value: object) -> None:
         raise ConfigError(f"{name} has a lone surrogate, which is not text: pass bytes")
 
 
-def _check_word(words: tuple[str, ...]) -> Callable[[str, object], None]:
+def _check_word(words: tuple[str, ...], *, or_function: bool = False) -> Callable[[str, object], None]:
     def check(name: str, value: object) -> None:
-        if value not in words:
+        if value not in words and not (or_function and callable(value)):
             raise ConfigError(f"{name} must be one of {', '.join(map(repr, words))}; got {value!r}")
 
     return check
-
-
-def _check_engine(name: str, value: object) -> None:
-    if not callable(value):
-        _check_word(ENGINES)(name, value)
-
-
-def _check_policy(name: str, value: object) -> None:
-    if not callable(value):
-        _check_word(POLICIES)(name, value)
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,9 +158,9 @@ _OPTION_KIND_OF_TYPE: Final[Mapping[object, _OptionKind]] = {
     float: _OptionKind(_check_seconds, read_seconds),
     float | None: _OptionKind(_check_seconds_or_none, read_seconds_or_none),
     str: _OptionKind(_check_label, read_word),
-    EngineName | EngineFactory: _OptionKind(_check_engine, read_word),
+    EngineName | EngineFactory: _OptionKind(_check_word(ENGINES, or_function=True), read_word),
     RetryMode: _OptionKind(_check_word(get_args(RetryMode)), read_word),
-    PolicyName | Choice: _OptionKind(_check_policy, read_word),
+    PolicyName | Choice: _OptionKind(_check_word(POLICIES, or_function=True), read_word),
     KeyLike | None: _OptionKind(_check_namespace, read_word),
 }
 _OPTION_KINDS: Final[Mapping[str, _OptionKind]] = {
