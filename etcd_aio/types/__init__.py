@@ -76,9 +76,7 @@ from etcd_aio.types.maintenance import version_tuple as version_tuple
 from etcd_aio.types.replayed import ReplayedDeleteResult as ReplayedDeleteResult
 from etcd_aio.types.replayed import ReplayedPutResult as ReplayedPutResult
 from etcd_aio.types.replayed import ReplayedTxnResult as ReplayedTxnResult
-from etcd_aio.types.replayed import delete_within as delete_within
-from etcd_aio.types.replayed import put_within as put_within
-from etcd_aio.types.replayed import txn_within as txn_within
+from etcd_aio.types.replayed import result_within as result_within
 from etcd_aio.types.statistics import ConnectivityState as ConnectivityState
 from etcd_aio.types.statistics import EndpointStatistics as EndpointStatistics
 from etcd_aio.types.statistics import Health as Health
