@@ -338,8 +338,7 @@ class Store(StoreCalls):
             await view.put("k", "1")
             await view.get("k", serializable=True)      never older than what was read or written through `view`
 
-        A serializable read that is answered by a member that is behind is repeated once, linearizably. Each view
-        has its own mark, so a session or a request may have one of its own.
+        Each view has its own mark, so a session or a request may have one of its own; see `Ordered`.
         """
         from etcd_aio.views import OrderedView
 

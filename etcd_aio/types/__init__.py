@@ -81,13 +81,13 @@ from etcd_aio.types.statistics import ConnectivityState as ConnectivityState
 from etcd_aio.types.statistics import EndpointStatistics as EndpointStatistics
 from etcd_aio.types.statistics import Health as Health
 from etcd_aio.types.statistics import StreamStatistics as StreamStatistics
-from etcd_aio.types.view import WatchView as WatchView
 from etcd_aio.types.watch import EarlyProgress as EarlyProgress
 from etcd_aio.types.watch import Event as Event
 from etcd_aio.types.watch import EventType as EventType
 from etcd_aio.types.watch import ResyncEvent as ResyncEvent
 from etcd_aio.types.watch import WatchBatch as WatchBatch
 from etcd_aio.types.watch import WatchReply as WatchReply
+from etcd_aio.types.watch import WatchView as WatchView
 
 Result: TypeAlias = (
     AuthenticateResult
