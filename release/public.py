@@ -71,6 +71,7 @@ INTERNAL: Final = frozenset(
     | _of("etcd_aio.lease", "BACKOFF LeaseKeeper LeasePool LeaseSource OnDoubt OnEnd OnLoss")
     | _of("etcd_aio.backend", "ClientBackend")
     | {f"etcd_aio.op.{kind}Op.{name}" for kind in _OPERATIONS for name in _SENDING}
+    | _of("etcd_aio.op", "checked_compares checked_operations checked_put")
     | _of("etcd_aio.Compare", "message")
     | _of("etcd_aio.TLS", "ask_key_password")
     | _of("etcd_aio.views", "OrderedView PrefixView")

@@ -4,25 +4,23 @@ An operation holds checked arguments, encodes them as its message, and turns the
 the same value whether it is sent alone or within a txn.
 """
 
-from collections.abc import Awaitable, Iterable
+from collections.abc import Awaitable
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Final, Protocol, TypeAlias, TypeVar
 
 from etcd_aio import methods, pb
-from etcd_aio.arguments import encode_key, flag, lease_id, to_bytes, whole_number
+from etcd_aio.arguments import flag, whole_number
 from etcd_aio.base.call_options import RetryMode, Timeout
 from etcd_aio.codec import MAX_DEPTH, writers
-from etcd_aio.errors import InvalidRequestError, LeaseProvidedError, MalformedReplyError, ValueProvidedError
+from etcd_aio.errors import InvalidRequestError, MalformedReplyError
 from etcd_aio.kv.compare import Compare
 from etcd_aio.kv.endless_deletes import NOTHING, Extent
 from etcd_aio.types import (
     NO_END,
     DeleteResult,
     Header,
-    KeyLike,
     KeyRange,
     KeyValue,
-    LeaseLike,
     Operation,
     OpResult,
     PutResult,
@@ -30,13 +28,11 @@ from etcd_aio.types import (
     SortBy,
     SortOrder,
     TxnResult,
-    ValueLike,
     fast_init,
     shown_key,
     shown_lease,
 )
 
-_T = TypeVar("_T")
 T_co = TypeVar("T_co", covariant=True)
 _Op_contra = TypeVar("_Op_contra", contravariant=True)
 
@@ -332,66 +328,6 @@ class TxnOp(KVOperation[TxnResult]):
 
 Op: TypeAlias = PutOp | GetOp | RangeOp | DeleteOp | TxnOp
 """One operation of a txn, or of `client.do()`."""
-
-
-def checked_put(
-    key: KeyLike,
-    value: ValueLike | None,
-    lease: LeaseLike | None,
-    prev_kv: bool,
-    ignore_value: bool,
-    ignore_lease: bool,
-) -> PutOp:
-    """Make a put of the arguments of `Store.put`.
-
-    Raises:
-        InvalidRequestError, TypeError: as `Store.put` does before it sends anything.
-    """
-    encoded = encode_key(key)
-    # Most puts have no flags, and then there is nothing to check.
-    if ignore_value is not False or ignore_lease is not False or prev_kv is not False:
-        _check_put_flags(value, lease, prev_kv, ignore_value, ignore_lease)
-    if value is not None:
-        content = to_bytes(value, "value")
-    elif ignore_value:
-        content = b""
-    else:
-        raise InvalidRequestError("value is missing: give one, or ignore_value=True to keep the key's value")
-    return PutOp(encoded, content, 0 if lease is None else lease_id(lease), prev_kv, ignore_value, ignore_lease)
-
-
-def _check_put_flags(
-    value: ValueLike | None, lease: LeaseLike | None, prev_kv: bool, ignore_value: bool, ignore_lease: bool
-) -> None:
-    flag(prev_kv, "prev_kv")
-    if flag(ignore_value, "ignore_value") and value is not None:
-        raise ValueProvidedError("ignore_value=True keeps the key's value: leave value out")
-    if flag(ignore_lease, "ignore_lease") and lease is not None:
-        raise LeaseProvidedError("ignore_lease=True keeps the key's lease: leave lease= out")
-
-
-def checked_compares(compares: Iterable[Compare], where: str) -> tuple[Compare, ...]:
-    """Copy and check the comparisons given to `where`."""
-    copied = _copied(compares, where)
-    for item in copied:
-        if not isinstance(item, Compare):
-            raise TypeError(f'{where} takes comparisons such as Key("k").version == 1, got {type(item).__name__}')
-    return copied
-
-
-def checked_operations(operations: Iterable[Op], where: str) -> tuple[Op, ...]:
-    """Copy and check the operations given to `where`."""
-    copied = _copied(operations, where)
-    for item in copied:
-        if not isinstance(item, Op):
-            raise TypeError(f'{where} takes operations such as op.put("k", "v"), got {type(item).__name__}')
-    return copied
-
-
-def _copied(items: Iterable[_T], where: str) -> tuple[_T, ...]:
-    if isinstance(items, Compare | Op):
-        raise TypeError(f"{where} takes several: write {where}=[...]")
-    return tuple(items)
 
 
 def _check_bounds(what: str, least: int, greatest: int) -> None:

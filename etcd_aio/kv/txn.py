@@ -7,7 +7,8 @@ from etcd_aio.base.call_options import UNSET, RetryMode, Timeout
 from etcd_aio.base.reprs import when_constructed
 from etcd_aio.errors import ClientUsageError, InvalidRequestError
 from etcd_aio.kv.compare import Compare
-from etcd_aio.kv.operations import Op, Sends, TxnOp, checked_compares, checked_operations
+from etcd_aio.kv.op import checked_compares, checked_operations
+from etcd_aio.kv.operations import Op, Sends, TxnOp
 from etcd_aio.types import TxnResult
 
 

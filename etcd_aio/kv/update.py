@@ -12,7 +12,8 @@ from etcd_aio.base.contention import Contention
 from etcd_aio.base.deadline import time_left
 from etcd_aio.errors import EtcdTimeoutError
 from etcd_aio.kv.compare import Key
-from etcd_aio.kv.operations import GetOp, PutOp, TxnOp, checked_put
+from etcd_aio.kv.op import checked_put
+from etcd_aio.kv.operations import GetOp, PutOp, TxnOp
 from etcd_aio.types import KeyLike, KeyValue, LeaseLike, Operation, ValueLike, shown_keys
 
 _R = TypeVar("_R")
