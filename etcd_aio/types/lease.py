@@ -1,11 +1,12 @@
 """Results of the lease calls, as frozen values."""
 
 from dataclasses import dataclass, fields
+from typing import Any
 
 from etcd_aio.types.kv import Header, shown_lease
 
 
-def _show_with_lease(result: "LeaseGrantResult | LeaseKeepAliveResult | LeaseTimeToLiveResult | LeaseStatus") -> str:
+def _show_with_lease(result: Any) -> str:
     """The `repr` of a dataclass whose `id` is a lease id."""
     values = {field.name: getattr(result, field.name) for field in fields(result)}
     shown = (f"{name}={shown_lease(value) if name == 'id' else repr(value)}" for name, value in values.items())
