@@ -6,11 +6,11 @@ from typing import Any
 from etcd_aio.types.kv import Header, shown_lease
 
 
-def _show_with_lease(result: Any) -> str:
+def _show_with_lease(self: Any) -> str:
     """The `repr` of a dataclass whose `id` is a lease id."""
-    values = {field.name: getattr(result, field.name) for field in fields(result)}
+    values = {field.name: getattr(self, field.name) for field in fields(self)}
     shown = (f"{name}={shown_lease(value) if name == 'id' else repr(value)}" for name, value in values.items())
-    return f"{type(result).__name__}({', '.join(shown)})"
+    return f"{type(self).__name__}({', '.join(shown)})"
 
 
 @dataclass(frozen=True, slots=True, repr=False)
