@@ -1,4 +1,4 @@
-"""Backend: what a store stands on: the connections of a client, or a view that changes what goes to another backend.
+"""Backend: the connections of a client, or a view that changes the requests to another backend. Each store has one.
 
 Every call of a store makes operations and watches, and its backend carries them out. A view is a backend on top of
 another one, such as that of a namespace. What stands on a store needs no more than this: no connection, no retry and
@@ -165,7 +165,7 @@ class ClientBackend:
         invoker: runs calls and streams.
         leases: the lease calls of the client.
         shared: what all stores of the client share.
-        shown: returns what the client looks like.
+        shown: returns the `repr` of the client.
     """
 
     __slots__ = ("_common", "_invoker", "_services", "_shown", "key_space", "leases", "shared")

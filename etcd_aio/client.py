@@ -475,7 +475,7 @@ class Client(Store, AsyncBlock):
         await unwound(self._unwinding)
 
     async def _end_blocks(self) -> None:
-        """End what stands on this client, while it still works; within half a second."""
+        """End the blocks of this client, while it still works; within half a second."""
         from anyio import CancelScope  # where there is something to end
 
         loop = asyncio.get_running_loop()

@@ -34,7 +34,7 @@ class Store(StoreCalls):
     are made of a client share its connections, streams and leases, and need no closing.
 
     Args:
-        backend: what the calls go through.
+        backend: sends the operations, and opens the watches.
     """
 
     @when_constructed

@@ -44,7 +44,7 @@ class KeyCalls:
     A cancelled read leaves nothing behind.
 
     Attributes:
-        backend: what the calls go through.
+        backend: sends the operations, and opens the watches.
     """
 
     backend: Backend

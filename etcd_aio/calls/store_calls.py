@@ -29,7 +29,7 @@ class StoreCalls(KeyCalls):
     """A store as far as recipes and other layers need it; a `Client` is one.
 
     Args:
-        backend: what the calls go through: that of a client, or a view of another one.
+        backend: sends the operations, and opens the watches: that of a client, or a view of another one.
 
     Attributes:
         backend: see above.

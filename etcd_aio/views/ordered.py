@@ -122,7 +122,7 @@ class OrderedView:
 
 
 class _SeenBatches:
-    """A watch that tells what it delivers: a `WatchView`.
+    """Raises the mark by the batches of a watch: a `WatchView`.
 
     Args:
         keys: the range.

@@ -14,8 +14,8 @@ of keys stays what it is, and an interval becomes an interval:
 The end of a namespace is that of the prefix: its last byte increased, behind those that are 0xff; "\0", no end, if all
 are. The key `ns` itself is outside, since etcd has no empty key that could stand for it.
 
-Results and events are new objects, since those beneath may be shared; what has no keys is returned as it is. Cutting a
-long result is a generator that yields from time to time, so that its caller can let other tasks run.
+Results and events are new objects, since those beneath may be shared; a result without keys is returned as it is.
+Cutting a long result is a generator that yields from time to time, so that its caller can let other tasks run.
 """
 
 import re
