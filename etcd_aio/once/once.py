@@ -17,7 +17,7 @@ from etcd_aio.once.settle import Settler
 from etcd_aio.once.slots import SlotPool
 from etcd_aio.once.write_verdicts import Branch
 from etcd_aio.once.writes import WriteRequest, Writes
-from etcd_aio.types import KeyLike, LeaseLike, ValueLike, delete_within, put_within, txn_within
+from etcd_aio.types import KeyLike, LeaseLike, ValueLike, result_within
 
 DEFAULT_SLOTS: Final = 64
 """Writes at a time: as many as one member can have under way before it gets slower."""
@@ -272,16 +272,17 @@ class ExactlyOnce(NotAwaitable):
 
 def _as_txn(write: Write, answer: WriteAnswer) -> TxnResult:
     succeeded, operations = answer.branch is Branch.THEN, operations_of(write, answer.branch)
-    return txn_within(succeeded, answer.header, answer.responses, operations, is_replayed=answer.is_replayed)
+    result = TxnResult(succeeded, answer.header, answer.responses, operations)
+    return result_within(answer.header, result, is_replayed=answer.is_replayed)
 
 
 def _as_put(write: Write, answer: WriteAnswer) -> PutResult:
     (put,) = answer.responses
     assert isinstance(put, PutResult)  # noqa: S101 - the only operation of the write
-    return put_within(answer.header, put, is_replayed=answer.is_replayed)
+    return result_within(answer.header, put, is_replayed=answer.is_replayed)
 
 
 def _as_delete(write: Write, answer: WriteAnswer) -> DeleteResult:
     (delete,) = answer.responses
     assert isinstance(delete, DeleteResult)  # noqa: S101 - the only operation of the write
-    return delete_within(answer.header, delete, is_replayed=answer.is_replayed)
+    return result_within(answer.header, delete, is_replayed=answer.is_replayed)

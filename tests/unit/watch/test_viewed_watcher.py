@@ -1,4 +1,4 @@
-"""watch/viewed_watcher.py, types/view.py: batches of a wrapped store take time to be shown."""
+"""watch/viewed_watcher.py: batches of a wrapped store take time to be shown."""
 
 import asyncio
 from typing import TYPE_CHECKING, cast
