@@ -217,7 +217,7 @@ class Client(Store, AsyncBlock):
         )
         made = create_engine(engine, transport)
         metadata = RequestMetadata(API_VERSION, require_leader=require_leader)
-        told = ObserverGroup(with_defaults(observers), name)
+        group = ObserverGroup(with_defaults(observers), name)
         self._balancer = Balancer(
             parsed,
             made,
@@ -227,7 +227,7 @@ class Client(Store, AsyncBlock):
             verify_all=has_credentials,
             connect_timeout=connect_timeout,
             fail_fast=fail_fast,
-            on_change=told.endpoint_changed,
+            on_change=group.endpoint_changed,
             client=name,
         )
         invoker = Invoker(
@@ -241,14 +241,14 @@ class Client(Store, AsyncBlock):
             max_send_bytes=max_send_bytes,
             hedge_after=hedge_after,
             credentials=credentials,
-            observers=told,
+            observers=group,
             client=name,
         )
-        self._observers = told
+        self._observers = group
         self._invoker = invoker
         self._keeper = LeaseKeeper(invoker)
         shared = Shared(name, timeout, invoker.clock, self._ask_versions)
-        backend: Backend = ClientBackend(invoker, Leases(invoker, self._keeper), shared, self.__repr__)
+        backend: Backend = ClientBackend(invoker, Leases(self._keeper), shared, self.__repr__)
         if namespace is not None:
             from etcd_aio.views import PrefixView
 
@@ -421,9 +421,6 @@ class Client(Store, AsyncBlock):
     async def wait_ready(self, timeout: Timeout = UNSET) -> None:
         """Wait until at least one endpoint is connected.
 
-        Args:
-            timeout: seconds; None for no limit; the client's default if it is not given.
-
         Raises:
             NoAvailableEndpointsError: none was connected in time; `errors` has the cause for every endpoint.
             ClientUsageError: the client is closed, or belongs to another loop or process.
@@ -439,9 +436,6 @@ class Client(Store, AsyncBlock):
         It is the same linearizable read as that of `etcdctl endpoint health`. "Permission denied" counts as success,
         since a member needs the quorum to say so. As every read, it moves away from a member that is down or frozen.
         For a readiness check use a short timeout; `wait_ready` checks only that there is a connection.
-
-        Args:
-            timeout: seconds; None for no limit; the client's default if it is not given.
 
         Returns:
             float: the duration in seconds, with all attempts.
@@ -481,7 +475,7 @@ class Client(Store, AsyncBlock):
         await unwound(self._unwinding)
 
     async def _end_blocks(self) -> None:
-        """End what stands on this client, while it still works; within half a second."""
+        """End the blocks of this client, while it still works; within half a second."""
         from anyio import CancelScope  # where there is something to end
 
         loop = asyncio.get_running_loop()
@@ -548,7 +542,7 @@ class Client(Store, AsyncBlock):
         If `set_endpoints` is called meanwhile, its endpoints stay.
 
         Args:
-            timeout: seconds for the request; None for no limit; the client's default if it is not given.
+            timeout: seconds for the request.
 
         Returns:
             tuple[str, ...]: the endpoints in use.

@@ -30,10 +30,11 @@ class Store(StoreCalls):
     """A store: a `Client`, or a view of one, such as `client.namespace("app/")`.
 
     It has every call about keys, watches and leases, and makes what stands on them: locks, caches, transactions.
-    Stores that are made of a client share its connections, streams and leases, and need no closing.
+    Making one sends nothing, and raises TypeError or InvalidRequestError if an argument cannot be right. Stores that
+    are made of a client share its connections, streams and leases, and need no closing.
 
     Args:
-        backend: what the calls go through.
+        backend: sends the operations, and opens the watches.
     """
 
     @when_constructed
@@ -70,12 +71,6 @@ class Store(StoreCalls):
             on_lost: what happens if the lock is lost: `"cancel"` cancels the task in the block, `"signal"` only sets
                 `lock.is_lost`. Leaving raises `LockLostError` in both cases.
             reentrant: let the task that holds this object enter it again.
-
-        Returns:
-            Lock: nothing is sent before it is entered.
-
-        Raises:
-            InvalidRequestError: an argument is invalid.
         """
         from etcd_aio.concurrency import Lock
 
@@ -130,9 +125,6 @@ class Store(StoreCalls):
             timeout: seconds to wait for them, above 0; `try_acquire()` does not wait. None for no limit.
             margin: seconds before the end of the lease at which the block is cancelled.
             on_lost: `"cancel"` or `"signal"`.
-
-        Raises:
-            InvalidRequestError: an argument is invalid.
         """
         from etcd_aio.concurrency import Semaphore
 
@@ -170,12 +162,6 @@ class Store(StoreCalls):
                 acknowledged. Default: a tenth of `ttl`, at most 1; see `lock`.
             on_lost: what happens if a leadership is lost: `"cancel"` cancels the task in the block, `"signal"` only
                 sets `leadership.is_lost`. Leaving raises `LeadershipLostError` in both cases.
-
-        Returns:
-            Election: nothing is sent before it is used.
-
-        Raises:
-            InvalidRequestError: an argument is invalid.
         """
         from etcd_aio.concurrency import Election
 
@@ -190,9 +176,6 @@ class Store(StoreCalls):
         Args:
             ttl: seconds that the lease lasts without renewal. Default: 60, as of Go's sessions.
             on_lost: what happens if the lease is lost: see `lease()`.
-
-        Raises:
-            InvalidRequestError: an argument is invalid.
         """
         from etcd_aio.concurrency import Session
 
@@ -244,15 +227,10 @@ class Store(StoreCalls):
             window: seconds for which an idempotency id is remembered at least, from the end of the call on. Default:
                 a day. If a call takes longer than a day, its window begins at the end of its first day.
             prefix: of all these keys. With authentication, the user needs the permission to read and write it.
-
-        Raises:
-            InvalidRequestError, TypeError: an argument is invalid.
         """
         from etcd_aio.once import ExactlyOnce
 
-        block = ExactlyOnce(self, slots=slots, ttl=ttl, window=window, prefix=prefix)
-        self.end_with_client(block)
-        return block
+        return self.end_with_client(ExactlyOnce(self, slots=slots, ttl=ttl, window=window, prefix=prefix))
 
     @overload
     def cache(
@@ -325,12 +303,6 @@ class Store(StoreCalls):
             fallback: whether `read` goes to the server if the cache is not current in time.
             max_outage: seconds without any member to watch on, after which `state` is LAGGING. Default: 10, which
                 outlasts a leader election several times.
-
-        Returns:
-            Cache: nothing is sent before it is entered.
-
-        Raises:
-            InvalidRequestError, EmptyKeyError, TypeError: an argument is invalid.
         """
         from etcd_aio.cache import Cache
 
@@ -343,8 +315,7 @@ class Store(StoreCalls):
             fallback=fallback,
             max_outage=max_outage,
         )
-        self.end_with_client(block)
-        return block
+        return self.end_with_client(block)
 
     def namespace(self, prefix: KeyLike) -> "Store":
         """The keys that begin with a prefix, as a store of their own, without the prefix.
@@ -352,18 +323,10 @@ class Store(StoreCalls):
             app = client.namespace("app/")
             await app.put("color", "blue")  # the key app/color
 
-        It has all calls about keys, watches and leases, and all shortcuts. It shares the connections, streams and
-        leases of this client, and needs no closing. A namespace of a namespace is one of both prefixes.
+        A namespace of a namespace is one of both prefixes.
 
         Args:
             prefix: the prefix, as it is: write the separator that ends it.
-
-        Returns:
-            Store: nothing is sent before it is used.
-
-        Raises:
-            EmptyKeyError: the prefix is empty.
-            InvalidRequestError, TypeError: it is not a key.
         """
         from etcd_aio.views import PrefixView
 
@@ -375,8 +338,7 @@ class Store(StoreCalls):
             await view.put("k", "1")
             await view.get("k", serializable=True)      never older than what was read or written through `view`
 
-        A serializable read that is answered by a member that is behind is repeated once, linearizably. Each view
-        has its own mark, so a session or a request may have one of its own.
+        Each view has its own mark, so a session or a request may have one of its own; see `Ordered`.
         """
         from etcd_aio.views import OrderedView
 
@@ -430,9 +392,6 @@ class Store(StoreCalls):
             drain: seconds that leaving the block waits after the entry was deleted, so that those who follow the
                 service stop using the endpoint before it ends. Default: 0.
             timeout: seconds for the grant of the lease, and again for the put, on entering.
-
-        Raises:
-            InvalidRequestError, TypeError: an argument is invalid.
         """
         from etcd_aio.services import Registration
 
@@ -461,15 +420,10 @@ class Store(StoreCalls):
             target: the service.
             keep_current: seconds between two reads of the store's revision in the background, so that `age` shows how
                 old the endpoints may be. Default: None, the store is asked only when a caller waits for it.
-
-        Raises:
-            InvalidRequestError, EmptyKeyError, TypeError: an argument is invalid.
         """
         from etcd_aio.services import Endpoints
 
-        made = Endpoints(self, target, keep_current=keep_current)
-        self.end_with_client(made)
-        return made
+        return self.end_with_client(Endpoints(self, target, keep_current=keep_current))
 
     # Recipes.
 

@@ -52,6 +52,9 @@ def _of(owner: str, names: str) -> set[str]:
     return {f"{owner}.{name}" for name in names.split()}
 
 
+_OPERATIONS: Final = ("Delete", "Get", "Put", "Range", "Txn")
+_SENDING: Final = ("extent", "has_endless_delete", "message", "method", "result")  # what sends an operation needs them
+
 INTERNAL: Final = frozenset(
     _of("etcd_aio.errors", "AttemptFailure LocalReason RetryHint printable sanitize server_error with_history")
     | _of("etcd_aio.concurrency", "CANCELLED_SECONDS Held Interruption Subject")
@@ -66,7 +69,10 @@ INTERNAL: Final = frozenset(
     | _of("etcd_aio.admin", "Versions")
     | _of("etcd_aio.lease", "BACKOFF LeaseKeeper LeasePool LeaseSource OnDoubt OnEnd OnLoss")
     | _of("etcd_aio.backend", "ClientBackend")
-    | _of("etcd_aio.calls", "WatchCalls")
+    | {f"etcd_aio.op.{kind}Op.{name}" for kind in _OPERATIONS for name in _SENDING}
+    | _of("etcd_aio.op", "checked_compares checked_operations checked_put")
+    | _of("etcd_aio.Compare", "message")
+    | _of("etcd_aio.TLS", "ask_key_password")
     | _of("etcd_aio.views", "OrderedView PrefixView")
     | _of("etcd_aio.arguments", "MIN_INT64 is_encodable parse_word split_host_port")
     | _of("etcd_aio.contrib.discovery.grpc", "State")

@@ -193,7 +193,7 @@ PURE = (
     "fake/ranges",
     "fake/refusals",
     "fake/releases",
-    "fake/sessions",
+    "fake/server_streams",
     "fake/store",
     "fake/tokens",
     "fake/txns",
@@ -239,12 +239,14 @@ PURE = (
     "types",
     "watch/creations",
     "watch/fragments",
+    "watch/open_stream",
     "watch/outages",
     "watch/progress",
     "watch/requests",
     "watch/compaction_resync",
     "watch/state",
     "watch/resuming_stream",
+    "watch/open_watches",
 )
 MAY_READ_VARIABLES = frozenset({"base/accelerator"})  # pure but for one variable, which is read at import
 LONGEST_FILE = 600

@@ -10,7 +10,7 @@ from etcd_aio.arguments.checks import finite_seconds as finite_seconds
 from etcd_aio.arguments.checks import flag as flag
 from etcd_aio.arguments.checks import is_encodable as is_encodable
 from etcd_aio.arguments.checks import lease_id as lease_id
+from etcd_aio.arguments.checks import parse_word as parse_word
 from etcd_aio.arguments.checks import to_bytes as to_bytes
 from etcd_aio.arguments.checks import whole_number as whole_number
 from etcd_aio.arguments.host_port import split_host_port as split_host_port
-from etcd_aio.arguments.words import parse_word as parse_word

@@ -32,7 +32,7 @@ from etcd_aio.error_handler.retry_verdicts import (
 )
 from etcd_aio.errors import RetryHint, ServerError, StatusCode
 from etcd_aio.exports import public_names
-from etcd_aio.fake.cluster import Cluster
+from etcd_aio.fake.cluster import FakeCluster
 from etcd_aio.fake.dispatch import Dispatcher
 from etcd_aio.fake.refusals import Reason, Refusal
 from etcd_aio.fake.releases import RELEASES
@@ -424,7 +424,7 @@ _CALLS: Final[Mapping[str, tuple[str, ...]]] = {
     "Part of the keys": ("namespace",),
     "Watch": ("watch", "wait_deleted"),
     "Lease": ("lease", "leases"),
-    "Cluster": ("cluster", "maintenance", "auth", "versions"),
+    "FakeCluster": ("cluster", "maintenance", "auth", "versions"),
     "Endpoints": ("endpoints", "set_endpoints", "sync"),
     "Statistics": ("statistics", "streams"),
 }
@@ -453,7 +453,7 @@ def fake_refused() -> str:
     """The calls that a fake etcd answers with UNIMPLEMENTED, by asking it."""
     refused: dict[str, set[str]] = {}
     for release in RELEASES.values():
-        dispatcher = Dispatcher(Cluster(release, 1, Random(0).getrandbits))
+        dispatcher = Dispatcher(FakeCluster(release, 1, Random(0).getrandbits))
         for method in methods.ALL:
             if method.cardinality is not methods.UNARY:
                 continue

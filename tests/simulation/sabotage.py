@@ -22,7 +22,7 @@ from etcd_aio.recipes.schedule import runs
 from etcd_aio.recipes.schedule.runs import ClaimingRun, Run
 from etcd_aio.recipes.stm.read_set import ReadSet
 from etcd_aio.recipes.work_queue.following import JobFollower
-from etcd_aio.watch.resuming_stream import WatchStream
+from etcd_aio.watch.open_stream import OpenStream
 from etcd_aio.watch.state import WatchState
 from tests.faults import sabotage
 from tests.faults.cached_reads import trust_early_marks
@@ -37,19 +37,19 @@ def put_repeated() -> None:
 
 def event_lost_at_resume() -> None:
     """Go on one revision too late after an interruption."""
-    create = WatchStream._create
+    create = OpenStream._create
 
     def late(self: Any, watch: WatchState) -> Any:
         if watch.seen and watch.resume_revision == watch.seen + 1:
             watch.resume_revision += 1
         return create(self, watch)
 
-    swap(WatchStream, "_create", late)
+    swap(OpenStream, "_create", late)
 
 
 def event_repeated_at_resume() -> None:
     """Go on one revision too early after an interruption, and hand over its events again."""
-    create = WatchStream._create
+    create = OpenStream._create
 
     def early(self: Any, watch: WatchState) -> Any:
         if watch.seen > 1 and watch.resume_revision == watch.seen + 1:
@@ -57,15 +57,15 @@ def event_repeated_at_resume() -> None:
             watch.seen -= 1
         return create(self, watch)
 
-    swap(WatchStream, "_create", early)
+    swap(OpenStream, "_create", early)
 
 
 def event_order_turned() -> None:
     """Hand over the events of a reply with its revisions in the wrong order."""
     add = WatchState.add_events
 
-    def turned(self: WatchState, events: Any, **options: Any) -> None:
-        add(self, tuple(reversed(events)), **options)
+    def turned(self: WatchState, events: Any, **options: Any) -> bool:
+        return add(self, tuple(reversed(events)), **options)
 
     swap(WatchState, "add_events", turned)
 
