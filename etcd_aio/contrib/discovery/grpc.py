@@ -23,11 +23,9 @@ except ModuleNotFoundError as _error:
 
 from etcd_aio.arguments import finite_seconds
 from etcd_aio.base import NEVER, Waiters, when_constructed
-from etcd_aio.contrib.discovery.directory import Directory
-from etcd_aio.contrib.discovery.last_list import DirectoryChange
 from etcd_aio.contrib.discovery.picking import Picker, PickPolicy
 from etcd_aio.contrib.discovery.subchannels import Subchannel
-from etcd_aio.services import Choice, ServiceEndpoint
+from etcd_aio.services import Choice, Endpoints, ServiceChange, ServiceEndpoint
 
 State: TypeAlias = grpc.ChannelConnectivity
 
@@ -38,7 +36,7 @@ _NOWHERE: Final = "unix:/nonexistent"  # what never connects, since no call of i
 
 
 class EtcdChannel(grpc.aio.Channel):
-    """A channel to all endpoints of a service: `async with EtcdChannel(directory) as channel:`, as any other channel.
+    """A channel to all endpoints of a service: `async with EtcdChannel(service) as channel:`, as any other channel.
 
     Stubs are made of it as of any channel. It connects to all endpoints, and each call goes to one that is connected. A
     call that finds none waits while a connection is being made; if none can be made, it fails with `UNAVAILABLE`, or
@@ -47,10 +45,10 @@ class EtcdChannel(grpc.aio.Channel):
     When an endpoint is gone, it gets no new call; those under way go on for `drain` seconds, and are cancelled then.
     Calls are repeated as grpcio does it, on the same endpoint: give it a retry policy by `options`, if need be.
 
-    Make it in the event loop. The directory is the caller's, and must have been entered: close it later.
+    Make it in the event loop. The service is the caller's, and must have been entered: close it later.
 
     Args:
-        directory: the service.
+        service: what `client.resolve()` returned.
         credentials: those of the channels; None for channels without TLS.
         policy: how an endpoint is picked for a call; or a function that gets the endpoints and returns one of them.
         server_name: the name that certificates must have, and `:authority` of calls. Default: the host of each
@@ -62,13 +60,13 @@ class EtcdChannel(grpc.aio.Channel):
             shutting down.
 
     Raises:
-        ClientUsageError: the directory was not entered.
+        ClientUsageError: the service was not entered.
         InvalidRequestError, TypeError: an argument is invalid.
     """
 
     def __init__(
         self,
-        directory: Directory,
+        service: Endpoints,
         credentials: grpc.ChannelCredentials | None = None,
         *,
         policy: PickPolicy | Choice = "round_robin",
@@ -96,9 +94,9 @@ class EtcdChannel(grpc.aio.Channel):
         self._waiting: dict[str, tuple[_Method, dict[str, Any]]] = {}  # calls that find no channel, by their numbers
         self._numbers = count()
         self._nowhere: grpc.aio.Channel | None = None
-        self._service = directory
-        self._take(directory.endpoints)
-        self._unsubscribe = directory.subscribe(self._on_change)
+        self._service = service
+        self._take(service.endpoints)
+        self._unsubscribe = service.subscribe(self._on_change)
 
     @when_constructed
     def __repr__(self) -> str:
@@ -106,7 +104,7 @@ class EtcdChannel(grpc.aio.Channel):
 
     # The endpoints.
 
-    def _on_change(self, change: DirectoryChange) -> None:
+    def _on_change(self, change: ServiceChange) -> None:
         self._take(change.endpoints)
 
     def _take(self, endpoints: Iterable[ServiceEndpoint]) -> None:
