@@ -179,21 +179,19 @@ class LiveConfig(Derived[_Version[T], ConfigChange[T]]):
 
     async def _wait_first(self, first: "asyncio.Future[Exception | None]", task: "asyncio.Task[None]") -> None:
         saved = None if self._saved is None else await self._saved.load()
-        error: Exception | None
+        error: EtcdError | InvalidSettingsError
         try:
             async with asyncio.timeout(self._entering_timeout):
                 await super()._wait_first(first, task)
-            error = self._error
-        except (EtcdError, TimeoutError) as raised:
+            if self._value is not None:
+                return
+            error = self._error  # what etcd has is invalid
+        except EtcdError as raised:
             error = raised
-            if not isinstance(raised, EtcdError):
-                error = EtcdTimeoutError(f"the {self._what} were not read within {self._entering_timeout} s")
-        resolve(first, None)  # later ones are logged
-        if self._value is not None:
-            return
-        if saved is None or not (
-            isinstance(error, InvalidSettingsError) or (isinstance(error, EtcdError) and error.retryable)
-        ):
+        except TimeoutError:
+            error = EtcdTimeoutError(f"the {self._what} were not read within {self._entering_timeout} s")
+            resolve(first, error)  # later ones are logged
+        if saved is None or not (isinstance(error, InvalidSettingsError) or error.retryable):
             raise error
         self._take(_Version(self._built(saved), saved))
         self._error, self._is_saved_version = error, True
