@@ -20,10 +20,12 @@ from etcd_aio import EtcdError, Key, KeyValue, Lease, op
 from etcd_aio.arguments import finite_seconds, whole_number
 from etcd_aio.base import (
     ATTEMPT_SECONDS,
+    NEVER,
     PATIENT,
     NotAwaitable,
     Pauses,
     Timeout,
+    Waiters,
     log_for,
     resolve,
     start_background_task,
@@ -72,16 +74,14 @@ class KeptEntry(NotAwaitable):
         on_conflict: see `OnConflict`.
         drain: seconds that leaving waits after the deletion.
         timeout: seconds of the calls of entering.
-        conflict: the error that says that the key has the entry of another process.
-        logger: gets what happens to the entry.
 
     Attributes:
         key: the key of the entry.
     """
 
-    usage: ClassVar[str]
-    _entering: ClassVar[str]
-    """How to enter it, for the text of an error."""
+    _conflict: ClassVar[type[ServiceConflictError] | type[MemberConflictError]]
+    """The error that says that the key has the entry of another process."""
+    _logger: ClassVar[logging.Logger]
     _watches: ClassVar[bool] = False
     """Whether it notices that another client has changed or deleted the entry; this takes a watch."""
 
@@ -95,18 +95,16 @@ class KeptEntry(NotAwaitable):
         on_conflict: OnConflict,
         drain: float,
         timeout: Timeout,
-        conflict: type[ServiceConflictError] | type[MemberConflictError],
-        logger: logging.Logger,
     ) -> None:
         if on_conflict not in get_args(OnConflict):
             words = ", ".join(map(repr, get_args(OnConflict)))
             raise InvalidRequestError(f"on_conflict must be one of {words}; got {on_conflict!r}")
         self._store = store
-        self._log = log_for(logger, store)
+        self._log = log_for(self._logger, store)
         self._value = value
         self.key = key
-        self._conflict = conflict
         self._what = shown_keys(self.key)
+        self._noun = type(self).__name__.lower()
         self._ttl = whole_number(ttl, "ttl", minimum=1)
         self._replaces = on_conflict == "replace"
         self._was_replaced = False  # by another process, which is not replaced in turn
@@ -119,8 +117,7 @@ class KeptEntry(NotAwaitable):
         self._lease: Lease | None = None  # of the entry that is there
         self._error: EtcdError | None = None  # why it is not there
         self._reported: EtcdError | None = None  # of the errors since it was there
-        self._lost: asyncio.Future[EtcdError | None] | None = None  # of the entry that is there
-        self._registered = asyncio.Event()  # or the block was left
+        self._moved = Waiters()  # for the entry to come or go, and for the end
         self._is_left = False
         self._is_doubtful = False  # the store may be another one since the entry was put
         self._looking: asyncio.Task[None] | None = None
@@ -150,12 +147,10 @@ class KeptEntry(NotAwaitable):
         Cancellation: the entry is deleted, in the background if need be.
         """
         if self._task is not None:
-            raise ClientUsageError(f"a {type(self).__name__.lower()} can only be entered once: make another one")
+            raise ClientUsageError(f"a {self._noun} can only be entered once: make another one")
         entered: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._store.end_with_client(self)
-        self._task = task = start_background_task(
-            self._live(entered), name=f"etcd_aio {type(self).__name__.lower()} of {self._what}"
-        )
+        self._task = task = start_background_task(self._live(entered), name=f"etcd_aio {self._noun} of {self._what}")
         try:
             await asyncio.wait([entered, task], return_when=asyncio.FIRST_COMPLETED)
             if not entered.done():
@@ -188,13 +183,11 @@ class KeptEntry(NotAwaitable):
 
     async def _leave(self, *, is_hurried: bool) -> None:
         self._is_left = True
-        self._registered.set()
+        self._moved.wake()
         if self._task is None:
             return
         if self._lease is not None and not is_hurried:
-            self._ending = start_background_task(
-                self._revoke(self._lease), name=f"etcd_aio {type(self).__name__.lower()} end"
-            )
+            self._ending = start_background_task(self._revoke(self._lease), name=f"etcd_aio {self._noun} end")
         elif self._ending is None:
             self._task.cancel()  # this revokes the lease, with less patience
         await asyncio.wait([self._task] if self._ending is None else [self._task, self._ending])
@@ -216,8 +209,9 @@ class KeptEntry(NotAwaitable):
     def is_registered(self) -> bool:
         """Whether the entry is there, as far as this process can know. Thread-safe.
 
-        It looks at the clock, so it is right at once when the event loop, the process or the machine was stopped. An
-        entry that another client deletes is not noticed.
+        It looks at the clock, so it is right at once when the event loop, the process or the machine was stopped, and
+        it turns False before etcd deletes the key. A membership also notices when another client deletes or replaces
+        the key; a registration does not.
         """
         lease = self._lease
         return lease is not None and not lease.is_lost
@@ -249,11 +243,10 @@ class KeptEntry(NotAwaitable):
         """
         if self._task is None:
             raise self._not_entered()
-        lost = self._lost
-        if lost is None:
-            return None if self._is_left else self._error
-        await asyncio.wait([lost])
-        return lost.result()
+        lease = self._lease
+        while lease is not None and self._lease is lease:
+            await self._moved.wait(NEVER)
+        return None if self._is_left else self._error
 
     async def wait_registered(self) -> None:
         """Wait until the entry is there.
@@ -267,19 +260,13 @@ class KeptEntry(NotAwaitable):
             raise self._not_entered()
         while not self.is_registered:
             if self._is_left:
-                raise ClientUsageError(f"the block of the {type(self).__name__.lower()} has ended")
-            if self._lost is None:
-                await self._registered.wait()
-            else:  # the loss is about to be noticed
-                await asyncio.wait([self._lost])
+                raise ClientUsageError(f"the block of the {self._noun} has ended")
+            await self._moved.wait(NEVER)
 
     # The entry.
 
     async def _update(self, value: bytes, timeout: Timeout) -> None:
-        """Change the value of the entry. It is applied once, and in the order of the calls.
-
-        If the entry is not there now, it gets the new value when it is put again, and this returns at once.
-        """
+        """Change the value of the entry, as the `update` of a subclass says."""
         if self._task is None or self._is_left:
             raise self._not_entered()
         self._value = value
@@ -289,12 +276,15 @@ class KeptEntry(NotAwaitable):
         try:
             await self._put(lease, timeout)
         except (LeaseNotFoundError, self._conflict) as error:
-            # The entry is not this one's any more: start over.
-            self._error = error
-            with suppress(EtcdError):
-                await lease.revoke(timeout=_LEAVE_SECONDS)
+            await self._start_over(lease, error)
             if isinstance(error, self._conflict):
                 raise
+
+    async def _start_over(self, lease: Lease, error: EtcdError) -> None:
+        """Give the lease back, since the entry is not this one's any more: it is put again with another one."""
+        self._error = error
+        with suppress(EtcdError):
+            await lease.revoke(timeout=_LEAVE_SECONDS)
 
     def _may_replace(self, kv: KeyValue, value: bytes) -> bool:
         """Whether an entry that is there with a lease of another process may be replaced by this value."""
@@ -363,7 +353,7 @@ class KeptEntry(NotAwaitable):
                 self._report(error)
                 if isinstance(error, ClientUsageError):
                     self._is_left = True
-                    self._registered.set()
+                    self._moved.wake()
             if self._is_left:
                 return
             resolve(entered, None)
@@ -378,9 +368,8 @@ class KeptEntry(NotAwaitable):
         watching = None
         if self._watches:
             watching = start_task(self._notice(lease), name=f"etcd_aio watch of {self._what}")
-        self._lost = lost = asyncio.get_running_loop().create_future()
         self._lease, self._error, self._reported = lease, None, None
-        self._registered.set()
+        self._moved.wake()
         if self._is_doubtful:
             self._on_doubt()
         error: EtcdError | None = None
@@ -391,11 +380,9 @@ class KeptEntry(NotAwaitable):
                 watching.cancel()
             if self._looking is not None:
                 self._looking.cancel()
-            self._lease = self._lost = None
-            self._error = error = error or self._error
-            if not self._is_left:
-                self._registered.clear()
-            resolve(lost, None if self._is_left else error)
+            self._lease = None
+            self._error = error or self._error
+            self._moved.wake()
 
     def _on_doubt(self) -> None:
         """The store may be another one, which has the lease, and an older entry or none."""
@@ -414,16 +401,12 @@ class KeptEntry(NotAwaitable):
                 if await self._is_of_another_store():
                     await self._put(lease, ATTEMPT_SECONDS)
             except (LeaseNotFoundError, self._conflict) as error:
-                self._error = error
-                break
+                await self._start_over(lease, error)
             except EtcdError as error:
-                if not error.retryable:
-                    return
-                await pauses.wait()
-            else:
-                return
-        with suppress(EtcdError):  # it starts over
-            await lease.revoke(timeout=_LEAVE_SECONDS)
+                if error.retryable:
+                    await pauses.wait()
+                    continue
+            return
 
     async def _is_of_another_store(self) -> bool:
         """Whether the entry was not put in this store; an entry that another client has deleted or replaced was.
@@ -465,9 +448,7 @@ class KeptEntry(NotAwaitable):
         with suppress(EtcdError):  # the entry goes with its lease, too
             if (await self._store.leases.time_to_live(lease)).is_expired:
                 lost = LeaseExpiredError(f"the lease of {self._what} has expired")
-        self._error = lost
-        with suppress(EtcdError):
-            await lease.revoke(timeout=_LEAVE_SECONDS)
+        await self._start_over(lease, lost)
 
     def _lost_by(self, kv: KeyValue | None) -> EtcdError | None:
         """Why the entry is not this one's any more; None if it is."""
@@ -490,4 +471,4 @@ class KeptEntry(NotAwaitable):
         self._error = self._reported = error
 
     def _not_entered(self) -> ClientUsageError:
-        return ClientUsageError(f"not entered: write `{self._entering}`")
+        return ClientUsageError(f"not entered: {self.usage.partition(': ')[2]}")

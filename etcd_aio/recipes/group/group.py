@@ -142,7 +142,8 @@ class Membership(KeptEntry):
     """
 
     usage: ClassVar[str] = "a membership cannot be awaited: write `async with group.join(...) as membership:`"
-    _entering: ClassVar[str] = "async with group.join(...) as membership:"
+    _conflict = MemberConflictError
+    _logger = logger
     _watches: ClassVar[bool] = True
 
     def __init__(
@@ -167,8 +168,6 @@ class Membership(KeptEntry):
             on_conflict=on_conflict,
             drain=0.0,
             timeout=timeout,
-            conflict=MemberConflictError,
-            logger=logger,
         )
         self.name = member
 
