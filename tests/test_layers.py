@@ -33,7 +33,7 @@ MAY_USE: dict[str, frozenset[str]] = {
         {"cache", "calls", "concurrency", "kv", "lease", "once", "recipes", "services", "views", "watch"}
     ),
     "recipes": frozenset({"cache", "calls", "concurrency", "lease", "services", "watch"}),
-    "services": frozenset({"cache", "calls", "watch"}),
+    "services": frozenset({"cache", "calls", "lease", "watch"}),
     "mirror": frozenset({"calls", "watch"}),
     "views": frozenset({"backend", "kv", "watch"}),
     "cache": frozenset({"calls"}),

@@ -44,6 +44,7 @@ from etcd_aio.errors import (
     ServiceConflictError,
     StoreRolledBackError,
 )
+from etcd_aio.lease import KeptLease
 from etcd_aio.types import shown_keys
 
 DEFAULT_TTL: Final = 10
@@ -51,8 +52,6 @@ DEFAULT_TTL: Final = 10
 
 _LASTED: Final = 1.0
 """Seconds after which a registration that is lost is made again at once: until then, losing it is a failure too."""
-
-_LEAVE_SECONDS: Final = 2.0  # twice etcd's default election timeout
 
 OnConflict: TypeAlias = Literal["keep", "replace"]
 """What happens if the key has the entry of another process: `"keep"` leaves it alone until it is gone."""
@@ -114,7 +113,7 @@ class KeptEntry(NotAwaitable):
         self._leases: set[int] = set()  # that an entry of this process may have
         self._putting = asyncio.Lock()
         self._task: asyncio.Task[None] | None = None
-        self._lease: Lease | None = None  # of the entry that is there
+        self._lease: KeptLease | None = None  # of the entry that is there
         self._error: EtcdError | None = None  # why it is not there
         self._reported: EtcdError | None = None  # of the errors since it was there
         self._moved = Waiters()  # for the entry to come or go, and for the end
@@ -187,21 +186,10 @@ class KeptEntry(NotAwaitable):
         if self._task is None:
             return
         if self._lease is not None and not is_hurried:
-            self._ending = start_background_task(self._revoke(self._lease), name=f"etcd_aio {self._noun} end")
+            self._ending = start_background_task(self._lease.close(), name=f"etcd_aio {self._noun} end")
         elif self._ending is None:
             self._task.cancel()  # this revokes the lease, with less patience
         await asyncio.wait([self._task] if self._ending is None else [self._task, self._ending])
-
-    async def _revoke(self, lease: Lease) -> None:
-        """End a lease, and with it the entry: in one step, and no copy of a put is applied after that."""
-        try:
-            await lease.revoke(timeout=_LEAVE_SECONDS)
-        except LeaseNotFoundError:
-            pass
-        except EtcdError as error:
-            self._log.warning(
-                "the entry %s could not be deleted; it is gone when its lease expires: %s", self._what, error
-            )
 
     # State.
 
@@ -280,17 +268,16 @@ class KeptEntry(NotAwaitable):
             if isinstance(error, self._conflict):
                 raise
 
-    async def _start_over(self, lease: Lease, error: EtcdError) -> None:
+    async def _start_over(self, lease: KeptLease, error: EtcdError) -> None:
         """Give the lease back, since the entry is not this one's any more: it is put again with another one."""
         self._error = error
-        with suppress(EtcdError):
-            await lease.revoke(timeout=_LEAVE_SECONDS)
+        await lease.close()
 
     def _may_replace(self, kv: KeyValue, value: bytes) -> bool:
         """Whether an entry that is there with a lease of another process may be replaced by this value."""
         return self._replaces and not (self._was_replaced and kv.lease)
 
-    async def _put(self, lease: Lease, timeout: Timeout) -> bytes:
+    async def _put(self, lease: KeptLease, timeout: Timeout) -> bytes:
         """Put the entry.
 
         Returns:
@@ -308,7 +295,7 @@ class KeptEntry(NotAwaitable):
                 value = self._value
                 txn = op.txn(
                     when=[Key(self.key).mod_revision == self._revision],
-                    then=[op.put(self.key, value, lease=lease)],
+                    then=[op.put(self.key, value, lease=lease.id)],
                     otherwise=[look],
                 )
                 result = await self._store.do(txn, timeout=timeout, retry="always")
@@ -338,14 +325,14 @@ class KeptEntry(NotAwaitable):
             since = inf
             try:
                 kept = self._store.leases.kept(self._ttl, timeout=timeout, on_doubt=self._on_doubt)
-                async with Lease(kept, "signal") as lease:
-                    while await self._put(lease, timeout) != self._value:
+                async with Lease(kept, "signal"):
+                    while await self._put(kept, timeout) != self._value:
                         pass  # an update came meanwhile, and has returned, since the entry was not there
                     since = loop.time()
                     if self._reported is not None:
                         self._log.info("%s is registered again", self._what)
                     resolve(entered, None)
-                    await self._stay(lease)
+                    await self._stay(kept)
             except Exception as error:  # also of the application's policy, which may be right the next time
                 if not entered.done() and not isinstance(error, self._conflict):
                     entered.set_exception(error)
@@ -363,7 +350,7 @@ class KeptEntry(NotAwaitable):
             else:
                 await pauses.wait()
 
-    async def _stay(self, lease: Lease) -> None:
+    async def _stay(self, lease: KeptLease) -> None:
         """The entry is there: wait until its lease is gone, or another client has changed or deleted it."""
         watching = None
         if self._watches:
@@ -393,7 +380,7 @@ class KeptEntry(NotAwaitable):
                 self._looking.cancel()
             self._looking = start_background_task(self._look(lease), name=f"etcd_aio look at {self._what}")
 
-    async def _look(self, lease: Lease) -> None:
+    async def _look(self, lease: KeptLease) -> None:
         """Put the entry again if the store is another one, which lacks it or has an older one of this process."""
         pauses = Pauses(PATIENT)
         while True:
@@ -425,7 +412,7 @@ class KeptEntry(NotAwaitable):
         is_here = kv is not None and kv.mod_revision == revision and kv.lease in self._leases
         return revision == self._revision and not is_here
 
-    async def _notice(self, lease: Lease) -> None:
+    async def _notice(self, lease: KeptLease) -> None:
         """If the entry is not this one's any more, give its lease back: so it starts over."""
         revision, pauses = self._revision + 1, Pauses(PATIENT)
         lost: EtcdError | None = None
@@ -446,7 +433,7 @@ class KeptEntry(NotAwaitable):
             if lost is None:
                 await pauses.wait()
         with suppress(EtcdError):  # the entry goes with its lease, too
-            if (await self._store.leases.time_to_live(lease)).is_expired:
+            if (await self._store.leases.time_to_live(lease.id)).is_expired:
                 lost = LeaseExpiredError(f"the lease of {self._what} has expired")
         await self._start_over(lease, lost)
 
