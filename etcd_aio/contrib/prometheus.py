@@ -17,13 +17,14 @@ from math import inf
 from typing import Final
 from weakref import WeakKeyDictionary
 
+from etcd_aio.contrib.missing import missing
+
 try:
     from prometheus_client import REGISTRY, CollectorRegistry, Counter, Histogram
     from prometheus_client.core import GaugeMetricFamily, Metric
     from prometheus_client.registry import Collector
 except ModuleNotFoundError as _error:
-    _text = "etcd_aio.contrib.prometheus needs prometheus_client: pip install 'etcd_aio[prometheus]'"
-    raise ModuleNotFoundError(_text, name=_error.name) from _error
+    raise missing(__name__, "prometheus_client", _error, "prometheus") from _error
 
 from etcd_aio.contrib.clients import Clients
 from etcd_aio.errors import StatusCode

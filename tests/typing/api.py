@@ -89,6 +89,9 @@ from etcd_aio.concurrency import (
     Session,
     WriteLock,
 )
+from etcd_aio.contrib.litestar import EtcdPlugin
+from etcd_aio.contrib.quart import QuartEtcd
+from etcd_aio.contrib.sanic import SanicEtcd
 from etcd_aio.errors import Attempt, CompactedError, Delivery, KeyNotFoundError, ServerError, StatusCode
 from etcd_aio.kv import DeleteOp, GetOp, PutOp, RangeOp, ScanPages, TxnOp
 from etcd_aio.lease import LeaseGrantResult, LeaseKeepAliveResult, LeaseRevokeResult, LeaseTimeToLiveResult
@@ -731,3 +734,12 @@ async def mirrors(client: Client) -> None:
             assert_type((batch.changes, batch.is_base), tuple[tuple[Event, ...], bool])
     follow(client, "a/", known=5)  # type: ignore[arg-type]
     await copy.run()
+
+
+def applications() -> None:
+    assert_type(QuartEtcd(None, "http://m1:2379", probes=False, ready="connected", read=False), QuartEtcd)
+    assert_type(SanicEtcd(ready_timeout=1, shutdown_timeout=2.5, details=True), SanicEtcd)
+    assert_type(EtcdPlugin("http://m1:2379", ready="lazy"), EtcdPlugin)
+    QuartEtcd(ready="eager")  # type: ignore[arg-type]
+    SanicEtcd(shutdown_timeout="3")  # type: ignore[arg-type]
+    EtcdPlugin(timeout=3)  # type: ignore[call-arg]

@@ -11,12 +11,13 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 from weakref import WeakKeyDictionary
 
+from etcd_aio.contrib.missing import missing
+
 try:
     import aiohttp
     from aiohttp.abc import AbstractResolver, ResolveResult
 except ModuleNotFoundError as _error:
-    _text = "etcd_aio.contrib.discovery.aiohttp needs aiohttp: pip install aiohttp"
-    raise ModuleNotFoundError(_text, name=_error.name) from _error
+    raise missing(__name__, "aiohttp", _error) from _error
 
 from etcd_aio.contrib.discovery.addresses import by_host, dialable
 from etcd_aio.services import Endpoints, ServiceChange

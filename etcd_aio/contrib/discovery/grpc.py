@@ -14,12 +14,13 @@ from types import TracebackType
 from typing import Any, Final, Self, TypeAlias
 from weakref import WeakKeyDictionary
 
+from etcd_aio.contrib.missing import missing
+
 try:
     import grpc
     import grpc.aio
 except ModuleNotFoundError as _error:
-    _text = "etcd_aio.contrib.discovery.grpc needs grpcio: pip install grpcio"
-    raise ModuleNotFoundError(_text, name=_error.name) from _error
+    raise missing(__name__, "grpcio", _error) from _error
 
 from etcd_aio.arguments import finite_seconds
 from etcd_aio.base import NEVER, Waiters, when_constructed
