@@ -107,15 +107,6 @@ class Derived(NotAwaitable, Generic[V, C]):
 
         Cancellation leaves nothing behind.
         """
-        await self._enter()
-        return self
-
-    async def _enter(self) -> None:
-        """Begin to follow, and wait for the first value.
-
-        Raises:
-            Exception: why there is none.
-        """
         if self._task is not None:
             raise ClientUsageError(f"{self._noun} can only be entered once: make another one")
         first: asyncio.Future[Exception | None] = asyncio.get_running_loop().create_future()
@@ -127,13 +118,10 @@ class Derived(NotAwaitable, Generic[V, C]):
         except BaseException:  # a cancellation too
             await self.aclose()
             raise
+        return self
 
     async def _wait_first(self, first: "asyncio.Future[Exception | None]", task: "asyncio.Task[None]") -> None:
-        """Wait until the keys were read.
-
-        Raises:
-            Exception: they could not be read.
-        """
+        """Wait until the keys were read, or raise why they could not be."""
         both: tuple[asyncio.Future[Any], ...] = first, task
         await asyncio.wait(both, return_when=asyncio.FIRST_COMPLETED)
         if not first.done():
@@ -207,7 +195,7 @@ class Derived(NotAwaitable, Generic[V, C]):
 
         Cancellation leaves nothing behind.
         """
-        self._check_entered()
+        self._read()
         await self._cache.wait_current(timeout=timeout)
         self._refresh()
 
@@ -224,7 +212,7 @@ class Derived(NotAwaitable, Generic[V, C]):
 
         Cancellation leaves nothing behind.
         """
-        self._check_entered()
+        self._read()
         whole_number(revision, "revision")
         loop, deadline = asyncio.get_running_loop(), self._cache._deadline(timeout)
         while not self._has_ended:
@@ -325,17 +313,10 @@ class Derived(NotAwaitable, Generic[V, C]):
         """
         self._refresh()
         if self._value is None:
-            raise self._not_entered()
+            raise ClientUsageError(f"not entered: {self.usage.partition(': ')[2]}")
         if self._has_ended and not self._stays:
             raise CacheError(f"{self._noun} cannot be read: its block was left, or the client is closed")
         return self._value
-
-    def _check_entered(self) -> None:
-        if self._task is None:
-            raise self._not_entered()
-
-    def _not_entered(self) -> ClientUsageError:
-        return ClientUsageError(f"not entered: {self.usage.partition(': ')[2]}")
 
     def _refresh(self) -> None:
         """Make the value anew, unless it was made of the present content."""
@@ -377,8 +358,11 @@ class Derived(NotAwaitable, Generic[V, C]):
                     await self._prepare()
                     self._is_following = True
                     pauses.reset()
-                    self._go_on()
+                    if self._error is not None:
+                        self._log.info("the %s are read from etcd again", self._what)
+                        self._error = None
                     self._refresh()
+                    self._moved.wake()
                     resolve(first, None)
                     async for _ in follower:
                         self._refresh()
@@ -393,13 +377,6 @@ class Derived(NotAwaitable, Generic[V, C]):
                     return
             await pauses.wait()
             cache = self._new_cache()
-
-    def _go_on(self) -> None:
-        """The keys are read."""
-        if self._error is not None:
-            self._log.info("the %s are read from etcd again", self._what)
-            self._error = None
-        self._moved.wake()
 
     def _fail(self, raised: Exception, *, is_told: bool) -> None:
         """The keys cannot be read. It is logged unless that was so before, or the caller is told."""

@@ -20,7 +20,7 @@ from typing import Final, Generic, TypeVar
 from etcd_aio import EtcdError, Event, KeyRange, KeyValue, Watcher, op
 from etcd_aio.base import STEADY, UNSET, Backoff, Pauses, Timeout, log_for
 from etcd_aio.cache.decoder import Decoder
-from etcd_aio.cache.state import CacheState, Replica, Transition, whole_revisions
+from etcd_aio.cache.state import CacheState, Replica, whole_revisions
 from etcd_aio.cache.steps import PART, Step, StoreReplaced, let_go
 from etcd_aio.calls import StoreCalls
 from etcd_aio.errors import CompactedError, FutureRevisionError, NoAvailableEndpointsError, StoreRolledBackError
@@ -150,7 +150,7 @@ class Replicator(Generic[T]):
             self._what,
             why,
         )
-        self._replica.move(Transition.REPLACED)
+        self._replica.store_replaced()
         self._has_history = False
         self._on_replaced()
         await self._leave()
@@ -210,7 +210,7 @@ class Replicator(Generic[T]):
             # A watch of the future would wait in a store that went back.
             await self.read_revision(None)
             if self._replica.state is CacheState.LAGGING:
-                self._replica.move(Transition.RESUMED)
+                self._replica.resume()
                 self._log_recovery()
                 self._on_moved()
         if epoch != self._replica.epoch:
@@ -285,7 +285,7 @@ class Replicator(Generic[T]):
             self._has_history = False
         level = logging.DEBUG if replica.state is CacheState.LAGGING else logging.WARNING  # one line an outage
         self._log.log(level, "%s is behind the store, and tries to reach it again: %s", self._what, error)
-        replica.move(Transition.BEHIND)
+        replica.fall_behind()
 
     def _log_recovery(self) -> None:
         self._log.info("%s is up to date with the store again, from revision %d", self._what, self._replica.revision)

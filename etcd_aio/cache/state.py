@@ -19,15 +19,15 @@ went back, this is another store than the one that was followed, such as a resto
 the content: that is loaded again, and replaced at once.
 
     state      meaning                                        left by
-    LOADING    there is no content yet                        LOADED
-    READY      the content follows the store                  BEHIND, REPLACED
-    LAGGING    no member serves the watch, or the history     RESUMED, LOADED, REPLACED
+    LOADING    there is no content yet                        `loaded`
+    READY      the content follows the store                  `fall_behind`, `store_replaced`
+    LAGGING    no member serves the watch, or the history     `resume`, `loaded`, `store_replaced`
                that comes next is compacted
-    BROKEN     the store is another one; the content is the   LOADED
+    BROKEN     the store is another one; the content is the   `loaded`
                last of the one before
     CLOSED     left, or ended by an error; not readable       -
 
-    CLOSED follows from every state. The revision never goes back but from BROKEN to READY.
+    `close` leaves every state. The revision never goes back but from BROKEN to READY.
 
 Age. Each linearizable read that was answered leaves a pair: when it was sent, and its revision R. While the revision
 here is at least R, the content has every write that was finished when that read was sent. So what it lacks is younger
@@ -73,33 +73,6 @@ class CacheState(Enum):
     LAGGING = "lagging"
     BROKEN = "broken"
     CLOSED = "closed"
-
-
-class Transition(Enum):
-    """A step from one state to the next; see above."""
-
-    LOADED = "loaded"
-    BEHIND = "behind"
-    RESUMED = "resumed"
-    REPLACED = "replaced"
-    CLOSED = "closed"
-
-
-_NEXT: Final[Mapping[tuple[CacheState, Transition], CacheState]] = {
-    (CacheState.LOADING, Transition.LOADED): CacheState.READY,
-    (CacheState.LOADING, Transition.BEHIND): CacheState.LOADING,
-    (CacheState.LOADING, Transition.REPLACED): CacheState.LOADING,
-    (CacheState.READY, Transition.BEHIND): CacheState.LAGGING,
-    (CacheState.READY, Transition.REPLACED): CacheState.BROKEN,
-    (CacheState.LAGGING, Transition.BEHIND): CacheState.LAGGING,
-    (CacheState.LAGGING, Transition.RESUMED): CacheState.READY,
-    (CacheState.LAGGING, Transition.LOADED): CacheState.READY,
-    (CacheState.LAGGING, Transition.REPLACED): CacheState.BROKEN,
-    (CacheState.BROKEN, Transition.BEHIND): CacheState.BROKEN,
-    (CacheState.BROKEN, Transition.REPLACED): CacheState.BROKEN,
-    (CacheState.BROKEN, Transition.LOADED): CacheState.READY,
-    **{(state, Transition.CLOSED): CacheState.CLOSED for state in CacheState},
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,15 +140,30 @@ class Replica(Generic[T]):
         self._passing: list[Event] = []  # behind a validation, whose effects have not cancelled out yet
         self._passing_keys: dict[bytes, KeyValue | None] = {}  # these effects
 
-    def move(self, transition: Transition) -> None:
-        """Go to the next state. A transition that the table does not have is a bug of the caller: KeyError."""
-        self.state = _NEXT[self.state, transition]
-        if transition is Transition.REPLACED:
-            self.epoch += 1
-            self._pairs.clear()
-        elif transition is Transition.CLOSED:
-            self.epoch += 1
-            self.tree, self.values = Tree(), {}  # every read finds nothing, and looks at the state then
+    # State.
+
+    def fall_behind(self) -> None:
+        """No member serves the watch, or the history that comes next is compacted."""
+        if self.state is CacheState.READY:
+            self.state = CacheState.LAGGING
+
+    def resume(self) -> None:
+        """A watch goes on behind the content."""
+        if self.state is CacheState.LAGGING:
+            self.state = CacheState.READY
+
+    def store_replaced(self) -> None:
+        """The store is another one."""
+        if self.is_exact:
+            self.state = CacheState.BROKEN
+        self.epoch += 1
+        self._pairs.clear()
+
+    def close(self) -> None:
+        """The cache was left, or has ended."""
+        self.state = CacheState.CLOSED
+        self.epoch += 1
+        self.tree, self.values = Tree(), {}  # every read finds nothing, and looks at the state then
 
     # Content.
 
@@ -211,13 +199,13 @@ class Replica(Generic[T]):
         elif revision < self.revision:  # a validation came meanwhile: the content is right for later than the base
             self._loaded_at = self.revision
             self.forget_passing()
-            self.move(Transition.LOADED)
+            self.state = CacheState.READY
             self.probed(sent, revision)
             return Step(self.revision, {}, set(), is_load=True)
         self._replace(base.tree, base.decoded)
         self.forget_passing()
         self._loaded_at = revision
-        self.move(Transition.LOADED)
+        self.state = CacheState.READY
         self.revision = revision
         self.probed(sent, revision)
         self._settle()

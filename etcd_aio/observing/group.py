@@ -8,8 +8,9 @@ import logging
 import re
 import time
 from collections.abc import Callable, Iterable
+from functools import partial
 from math import inf
-from typing import Any, Final, TypeVar
+from typing import Any, Final
 
 from etcd_aio.base.logs import Log, log_of
 from etcd_aio.errors import Attempt, Delivery, EtcdError, StatusCode
@@ -25,9 +26,6 @@ from etcd_aio.observing.records import (
     WatchAdvance,
 )
 
-T = TypeVar("T")
-R = TypeVar("R")
-
 logger: Final = logging.getLogger("etcd_aio.observing")
 
 _LOG_PAUSE: Final = 60.0  # seconds between two lines about one observer: it may raise for every call
@@ -40,7 +38,7 @@ _RESERVED: Final = frozenset(
 
 
 class _Guard:
-    """Calls the methods of one observer, and logs what they raise."""
+    """Logs what the methods of one observer raise."""
 
     __slots__ = ("_log", "_name", "_silent_until")
 
@@ -49,20 +47,21 @@ class _Guard:
         self._name = type(observer).__name__
         self._silent_until = -inf
 
-    def call(self, method: Callable[[T], R], argument: T) -> R | None:
-        """Call a method; None if it has raised."""
-        try:
-            return method(argument)
-        except Exception:  # an observer cannot change a call
-            self.has_raised()
-            return None
-
     def has_raised(self) -> None:
         """Log the exception that is being handled, unless one was logged a short time ago."""
         now = time.monotonic()
         if now >= self._silent_until:
             self._silent_until = now + _LOG_PAUSE
             self._log.exception("observer %s failed; the client continues", self._name)
+
+
+def _notify(tellers: Iterable[tuple[_Guard, Callable[[Any], object]]], record: object) -> None:
+    """Call a method of each observer; none of them can change a call."""
+    for guard, tell in tellers:
+        try:
+            tell(record)
+        except Exception:  # of the application
+            guard.has_raised()
 
 
 class _Overrides:
@@ -83,8 +82,6 @@ def _is_overridden(kind: type[CallObserver], name: str) -> bool:
 
 class ObservedCall:
     """One call, and the observers that are notified of it.
-
-    The loops over the observers are here, and not in `_Guard.call`: that would double the cost.
 
     Args:
         observers: with the guard of each, and what it overrides.
@@ -135,7 +132,7 @@ class ObservedCall:
                     self._on_ended += ((guard, observer.ended),)
                 if observer.metadata:
                     self.metadata += _checked_headers(observer)
-            except Exception:  # as in `_Guard.call`; it may be no observer of calls at all
+            except Exception:  # as in `_notify`; it may be no observer of calls at all
                 guard.has_raised()
 
     def attempt_started(self, endpoint: str) -> None:
@@ -143,11 +140,7 @@ class ObservedCall:
         self._attempts += 1
         self._endpoint = endpoint
         self._under_way.append((endpoint, self._clock()))
-        for guard, tell in self._on_attempt_started:
-            try:
-                tell(endpoint)
-            except Exception:  # as in `_Guard.call`
-                guard.has_raised()
+        _notify(self._on_attempt_started, endpoint)
 
     def attempt_succeeded(self, endpoint: str) -> None:
         """An attempt has brought the reply."""
@@ -173,11 +166,7 @@ class ObservedCall:
             maybe_applied = self._is_mutation and self._attempts > 0
         seconds = self._clock() - self._began
         outcome = CallOutcome(status, error, self._attempts, self._endpoint, seconds, is_cancelled, maybe_applied)
-        for guard, tell in self._on_ended:
-            try:
-                tell(outcome)
-            except Exception:  # as in `_Guard.call`
-                guard.has_raised()
+        _notify(self._on_ended, outcome)
 
     def _attempt_ended(self, endpoint: str, status: StatusCode, delivery: Delivery, message: str = "") -> None:
         for number, (name, _) in enumerate(self._under_way):
@@ -189,11 +178,7 @@ class ObservedCall:
         if not self._on_attempt_ended:
             return
         attempt = AttemptEnded(endpoint, status, delivery, self._clock() - began, message)
-        for guard, tell in self._on_attempt_ended:
-            try:
-                tell(attempt)
-            except Exception:  # as in `_Guard.call`
-                guard.has_raised()
+        _notify(self._on_attempt_ended, attempt)
 
 
 class ObserverGroup:
@@ -235,7 +220,7 @@ class ObserverGroup:
                     overrides = self._overrides.get(type(observer)) or self._overrides_of(type(observer))
                     if overrides.is_any:
                         found.append((guard, observer, overrides))
-            except Exception:  # as in `_Guard.call`
+            except Exception:  # as in `_notify`
                 guard.has_raised()
         return ObservedCall(found, clock, is_mutation=is_mutation) if found else None
 
@@ -255,14 +240,7 @@ class ObserverGroup:
 
     def _teller(self, name: str) -> Callable[[Any], None] | None:
         methods = self._overriding(name)
-        if not methods:
-            return None
-
-        def tell(record: object) -> None:
-            for guard, method in methods:
-                guard.call(method, record)
-
-        return tell
+        return partial(_notify, methods) if methods else None
 
 
 def _checked_headers(observer: CallObserver) -> Headers:

@@ -71,8 +71,8 @@ class KeptEntry(NotAwaitable):
         value: of the entry.
         ttl: seconds of its leases.
         on_conflict: see `OnConflict`.
-        drain: seconds that leaving waits after the deletion.
         timeout: seconds of the calls of entering.
+        drain: seconds that leaving waits after the deletion.
 
     Attributes:
         key: the key of the entry.
@@ -92,8 +92,8 @@ class KeptEntry(NotAwaitable):
         *,
         ttl: int,
         on_conflict: OnConflict,
-        drain: float,
         timeout: Timeout,
+        drain: float = 0.0,
     ) -> None:
         if on_conflict not in get_args(OnConflict):
             words = ", ".join(map(repr, get_args(OnConflict)))

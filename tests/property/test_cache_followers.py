@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from etcd_aio import Event, EventType, KeyValue
 from etcd_aio.cache.changes import CacheBatches, CacheChanges, Follower
 from etcd_aio.cache.rows import key_value
-from etcd_aio.cache.state import Replica, Transition
+from etcd_aio.cache.state import Replica
 from etcd_aio.cache.steps import Step
 from tests.support.tiers import nightly_examples
 
@@ -107,7 +107,7 @@ class Scene:
 
     def load(self) -> None:
         if self.replica.revision:
-            self.replica.move(Transition.BEHIND)
+            self.replica.fall_behind()
         base = self.replica.new_base()
         page = sorted(self.store.values(), key=lambda kv: kv.key)
         deque((*base.add(page, base.changed(page), {}), *base.finish()))

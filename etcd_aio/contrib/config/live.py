@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from os import PathLike, fspath
 from pathlib import Path
-from typing import Any, ClassVar, Final, Generic, Literal, Self, TypeAlias, TypeVar, get_args, overload
+from typing import Any, ClassVar, Final, Generic, Literal, TypeAlias, TypeVar, get_args, overload
 
 from etcd_aio import EtcdError, EtcdTimeoutError, KeyLike, KeyRange, Store
 from etcd_aio.arguments import encode_key
@@ -76,8 +76,12 @@ class LiveConfig(Derived[_Version[T], ConfigChange[T]]):
 
     All changes of one revision are one new object: a txn that changes several keys is never seen in part. If changes
     come faster than they can be validated, some are left out, and the newest always comes. Settings that do not fit the
-    model replace nothing; `error` says why. Lost connections, compactions and outages need no care. Entering is tried
-    until `timeout`; once it is entered, reading is tried for ever.
+    model replace nothing; `error` says why. Lost connections, compactions and outages need no care: once it is entered,
+    reading is tried for ever.
+
+    Entering raises an `EtcdError` if the settings cannot be read within `timeout`, `InvalidSettingsError` if they do
+    not fit the model. With `cache=`, they come from that file then, unless the client may not read them; `ConfigError`
+    says that others may read the file, or that it is of other settings.
 
     Args:
         client: the client, or a namespace.
@@ -161,21 +165,6 @@ class LiveConfig(Derived[_Version[T], ConfigChange[T]]):
         return f"<LiveConfig {name}, {self._what}: {state}>"
 
     # The block.
-
-    async def __aenter__(self) -> Self:
-        """Read the settings.
-
-        With `cache=`, settings come from the file if no member can be reached or what is in etcd is invalid.
-
-        Raises:
-            InvalidSettingsError: the settings in etcd are invalid, and there are none in a file.
-            EtcdError: they could not be read, and there are none in a file; or the client may not read them.
-            ConfigError: others may read the file, or it is of other settings.
-            ClientUsageError: it was entered before.
-
-        Cancellation leaves nothing behind.
-        """
-        return await super().__aenter__()
 
     async def _wait_first(self, first: "asyncio.Future[Exception | None]", task: "asyncio.Task[None]") -> None:
         saved = None if self._saved is None else await self._saved.load()

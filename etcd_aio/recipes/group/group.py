@@ -84,17 +84,11 @@ class Group:
         Raises:
             InvalidRequestError, TypeError: an argument is invalid. Nothing was sent.
         """
-        if member is None:
-            member = token_bytes(16).hex()
-        return Membership(
-            self._store,
-            self._prefix,
-            member,
-            to_bytes(value, "value"),
-            ttl=self._ttl,
-            on_conflict=on_conflict,
-            timeout=timeout,
-        )
+        name = token_bytes(16).hex() if member is None else check_text(member, "member")
+        if "/" in name:
+            raise InvalidRequestError("member must not have a slash, which ends the name of the group")
+        key, content = self._prefix + encode_key(name, "member"), to_bytes(value, "value")
+        return Membership(self._store, key, content, ttl=self._ttl, on_conflict=on_conflict, timeout=timeout)
 
     async def members(self, *, timeout: Timeout = UNSET) -> GroupView:
         """The present members, by one linearizable read.
@@ -138,7 +132,6 @@ class Membership(KeptEntry):
 
     Attributes:
         key: the key of the member.
-        name: its name.
     """
 
     usage: ClassVar[str] = "a membership cannot be awaited: write `async with group.join(...) as membership:`"
@@ -146,30 +139,10 @@ class Membership(KeptEntry):
     _logger = logger
     _watches: ClassVar[bool] = True
 
-    def __init__(
-        self,
-        store: StoreCalls,
-        prefix: bytes,
-        member: str,
-        value: bytes,
-        *,
-        ttl: int,
-        on_conflict: OnConflict,
-        timeout: Timeout,
-    ) -> None:
-        encoded = encode_key(check_text(member, "member"), "member")
-        if b"/" in encoded:
-            raise InvalidRequestError("member must not have a slash, which ends the name of the group")
-        super().__init__(
-            store,
-            prefix + encoded,
-            value,
-            ttl=ttl,
-            on_conflict=on_conflict,
-            drain=0.0,
-            timeout=timeout,
-        )
-        self.name = member
+    @property
+    def name(self) -> str:
+        """The name of the member."""
+        return self.key.rpartition(b"/")[2].decode()
 
     async def update(self, value: ValueLike, *, timeout: Timeout = UNSET) -> None:
         """Change the value. It is applied once, and in the order of the calls.

@@ -24,7 +24,7 @@ import logging
 from typing import TYPE_CHECKING, ClassVar, Final
 
 from etcd_aio import KeyLike, KeyRange
-from etcd_aio.cache import Derived, DerivedChanges, KeySetChanges
+from etcd_aio.cache import Derived, KeySetChanges
 from etcd_aio.calls import StoreCalls
 from etcd_aio.recipes.group.hash_ring import POINTS_AT_ONCE, HashRing, sorted_points
 from etcd_aio.recipes.group.members import GroupMember, member_name, members_of
@@ -41,7 +41,10 @@ class Ring(Derived[HashRing, HashRing]):
 
     Entering reads the members, and computes their points with a pause after each few thousand; from then on they follow
     etcd. In an outage the last ones stay, also while the user may not read the group. After the end no assignment can
-    be read: nothing must be divided by it any more. Any number of tasks may use one object.
+    be read, and `changes()` raises `CacheError`: nothing must be divided by it any more.
+
+    `changes()` gives the present assignment, then one after each member that joins or leaves. If the members are the
+    same again by then, it differs by its epoch alone. Any number of tasks may use one object.
     """
 
     usage: ClassVar[str] = "a ring cannot be awaited: write `async with group.ring() as ring:`"
@@ -160,15 +163,3 @@ class Ring(Derived[HashRing, HashRing]):
         """
         names = self.assignment.owners(key, count)
         return tuple(self._members[name] for name in names)
-
-    def changes(self) -> DerivedChanges[HashRing]:
-        """Follow the assignments: `async for assignment in ring.changes():`.
-
-        The present one comes at once, then one after each member that joins or leaves. Only a consumer that is slower
-        than the changes misses some in between; the newest one always comes. If the members are the same again by then,
-        it differs by its epoch alone. It ends with the block, or with the client.
-
-        Raises:
-            CacheError: as `assignment`.
-        """
-        return super().changes()
