@@ -28,7 +28,7 @@ from etcd_aio.cache.local import NOT_ENTERED, LocalReads
 from etcd_aio.cache.replicator import Replicator
 from etcd_aio.cache.results import CacheStatistics
 from etcd_aio.cache.state import CacheState, Replica
-from etcd_aio.cache.steps import Step
+from etcd_aio.cache.steps import ContentStep
 from etcd_aio.calls import StoreCalls
 from etcd_aio.errors import CacheError, CacheTimeoutError, ClientUsageError, InvalidRequestError, WrongLoopError
 from etcd_aio.types import KeyLike
@@ -428,7 +428,7 @@ class Cache(LocalReads[T], TwoPartClose, NotAwaitable):
                 self._end_by(CacheError("the task that follows the store was cancelled"))
             raise
 
-    def _on_step(self, step: Step) -> None:
+    def _on_step(self, step: ContentStep) -> None:
         for follower in tuple(self._followers):
             follower.add(step)
         self._on_moved()

@@ -21,7 +21,7 @@ from etcd_aio import EtcdError, Event, KeyRange, KeyValue, Watcher, op
 from etcd_aio.base import STEADY, UNSET, Backoff, Pauses, Timeout, log_for
 from etcd_aio.cache.decoder import Decoder
 from etcd_aio.cache.state import CacheState, Replica, whole_revisions
-from etcd_aio.cache.steps import PART, Step, StoreReplaced, let_go
+from etcd_aio.cache.steps import PART, ContentStep, StoreReplaced, let_go
 from etcd_aio.calls import StoreCalls
 from etcd_aio.errors import CompactedError, FutureRevisionError, NoAvailableEndpointsError, StoreRolledBackError
 from etcd_aio.types import range_arguments, shown_keys
@@ -68,7 +68,7 @@ class Replicator(Generic[T]):
         *,
         clock: Callable[[], float],
         max_outage: float,
-        on_step: Callable[[Step], None],
+        on_step: Callable[[ContentStep], None],
         on_moved: Callable[[], None],
         on_replaced: Callable[[], None],
     ) -> None:
@@ -261,7 +261,7 @@ class Replicator(Generic[T]):
         del staging
         await _in_turns(let_go(replaced, events))
 
-    def _tell(self, step: Step, events: int) -> None:
+    def _tell(self, step: ContentStep, events: int) -> None:
         """Tell of a step by a number of events that was applied."""
         self.events += events
         self._on_step(step)

@@ -46,7 +46,7 @@ from typing import Any, Final, Generic, TypeVar
 from etcd_aio import Event, KeyValue, WatchBatch
 from etcd_aio.cache.base import Base
 from etcd_aio.cache.rows import KeyValues, Row, is_same_life, key_value, row_of
-from etcd_aio.cache.steps import Staging, Step, StoreReplaced, note_changes
+from etcd_aio.cache.steps import ContentStep, Staging, StoreReplaced, note_changes
 from etcd_aio.cache.tree import Tree
 
 T = TypeVar("T")
@@ -77,7 +77,7 @@ class CacheState(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """What a validation asks: is there anything that the content lacks?
+    """The question of a validation: is there anything that the content lacks?
 
     Attributes:
         revision: of the content.
@@ -178,13 +178,13 @@ class Replica(Generic[T]):
         return None if row is None else key_value(row)
 
     def new_base(self) -> Base[T]:
-        """What the next content is loaded into, from a read that is sent later."""
+        """A new base, into which the next content is loaded, from a read that is sent later."""
         self._before_base = self.revision
         earlier = None if self.state is CacheState.LOADING else self.tree
         is_same_store = self.state is not CacheState.BROKEN
         return Base(earlier, self.values if self._is_decoded else None, is_same_store=is_same_store)
 
-    def loaded(self, base: Base[T], revision: int, sent: float) -> Step:
+    def loaded(self, base: Base[T], revision: int, sent: float) -> ContentStep:
         """Replace the content.
 
         Args:
@@ -201,7 +201,7 @@ class Replica(Generic[T]):
             self.forget_passing()
             self.state = CacheState.READY
             self.probed(sent, revision)
-            return Step(self.revision, {}, set(), is_load=True)
+            return ContentStep(self.revision, {}, set(), is_load=True)
         self._replace(base.tree, base.decoded)
         self.forget_passing()
         self._loaded_at = revision
@@ -209,7 +209,7 @@ class Replica(Generic[T]):
         self.revision = revision
         self.probed(sent, revision)
         self._settle()
-        return Step(revision, base.changes, base.created, is_load=True)
+        return ContentStep(revision, base.changes, base.created, is_load=True)
 
     def new_events(self, batch: WatchBatch) -> tuple[Event, ...]:
         """The events of a batch, without those that the base has already."""
@@ -219,7 +219,7 @@ class Replica(Generic[T]):
             return tuple(event for event in events if event.kv.mod_revision > base)
         return events
 
-    def apply(self, events: tuple[Event, ...], decoded: Mapping[bytes, T]) -> Step:
+    def apply(self, events: tuple[Event, ...], decoded: Mapping[bytes, T]) -> ContentStep:
         """Apply the events of whole revisions.
 
         Args:
@@ -254,13 +254,13 @@ class Replica(Generic[T]):
             self.revision = events[-1].kv.mod_revision
             self._settle()
             self.forget_passing()
-        return Step(self.revision, changes, created, history)
+        return ContentStep(self.revision, changes, created, history)
 
     def stage(self) -> Staging[T]:
-        """What a step of very many events is made in; until `apply_staged` nothing else may change the content."""
+        """A place to make a step of very many events; until `apply_staged` nothing else may change the content."""
         return Staging(self.tree, self.values if self._is_decoded else None)
 
-    def apply_staged(self, staging: Staging[T], events: tuple[Event, ...]) -> Step:
+    def apply_staged(self, staging: Staging[T], events: tuple[Event, ...]) -> ContentStep:
         """Replace the content by what was built.
 
         Args:
@@ -268,12 +268,12 @@ class Replica(Generic[T]):
             events: that were added to it.
         """
         if staging.revision <= self.revision:  # a validation came meanwhile: all of it cancels itself out
-            return Step(self.revision, {}, set(), self._passed(events))
+            return ContentStep(self.revision, {}, set(), self._passed(events))
         self._replace(staging.tree, staging.decoded)
         self.revision = staging.revision
         self._settle()
         self.forget_passing()
-        return Step(self.revision, staging.changes, staging.created, events)
+        return ContentStep(self.revision, staging.changes, staging.created, events)
 
     def _passed(self, events: tuple[Event, ...]) -> tuple[Event, ...]:
         """Note events that are not newer than the content; returns all that were noted, once they cancel out.
@@ -289,7 +289,7 @@ class Replica(Generic[T]):
         return passed
 
     def forget_passing(self) -> None:
-        """What comes is newer than the content: the rest of these events was lost with its watch, or is here."""
+        """Later events are newer than the content: the rest of the noted ones was lost with its watch, or is here."""
         self._passing.clear()
         self._passing_keys.clear()
 
@@ -319,7 +319,7 @@ class Replica(Generic[T]):
         return self.early_marks < _DOUBTFUL
 
     def question(self) -> Question:
-        """What to ask in a validation that is sent now."""
+        """The question for a validation that is sent now."""
         return Question(self.revision, len(self.tree), self.steps)
 
     def validated(self, question: Question, revision: int, count: int, *, has_newer: bool) -> bool:

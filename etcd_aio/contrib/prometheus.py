@@ -107,7 +107,7 @@ class _Histogram(Histogram):
         return _tidy(super().collect())
 
 
-class _Row:
+class _RpcSeries:
     """The series of one RPC of one client, looked up once."""
 
     __slots__ = ("_handled", "_rpc", "attempts_at", "client", "handled", "received", "seconds", "sent", "started")
@@ -132,12 +132,12 @@ class _Row:
         child.inc()
 
 
-class _Call(CallObserver):
+class _CountedCall(CallObserver):
     """One call."""
 
     __slots__ = ("_failure", "_is_continued", "_metrics", "_row", "_under_way")
 
-    def __init__(self, metrics: "_PrometheusObserver", row: _Row, *, is_continued: bool) -> None:
+    def __init__(self, metrics: "_PrometheusObserver", row: _RpcSeries, *, is_continued: bool) -> None:
         self._metrics = metrics
         self._row = row
         self._is_continued = is_continued
@@ -204,7 +204,7 @@ class _PrometheusObserver(Observer):
         self._leases_lost = counter("etcd_aio_leases_lost_total", "Leases that were lost although they were needed.")
         self._logins = counter("etcd_aio_logins_total", "Logins.", ["outcome"])
         self.attempts_at: dict[str, dict[str, Counter]] = {}  # by client and endpoint
-        self._rows: dict[tuple[str, str], _Row] = {}
+        self._rows: dict[tuple[str, str], _RpcSeries] = {}
         self._clients = Clients()
         self._connected: WeakKeyDictionary[ObservedClient, dict[str, int]] = WeakKeyDictionary()
         # By client; and when each lease expires unless it is renewed.
@@ -229,8 +229,8 @@ class _PrometheusObserver(Observer):
     def call_started(self, call: CallStarted) -> CallObserver | None:
         row = self._rows.get((call.client, call.path))
         if row is None:
-            row = self._rows[call.client, call.path] = _Row(self, call.path, call.client)
-        return _Call(self, row, is_continued=call.is_continued)
+            row = self._rows[call.client, call.path] = _RpcSeries(self, call.path, call.client)
+        return _CountedCall(self, row, is_continued=call.is_continued)
 
     def stream_changed(self, change: StreamChange) -> None:
         if change.event == "lost":
@@ -261,7 +261,7 @@ class _PrometheusObserver(Observer):
                 self._leases.pop((name, lease), None)
 
     def forget(self) -> None:
-        """This is the child of a fork: watches and leases are those of the parent."""
+        """Forget watches and leases, which are those of the parent, in the child of a fork."""
         self._revisions.clear()
         self._leases.clear()
 

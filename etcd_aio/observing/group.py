@@ -65,7 +65,7 @@ def _notify(tellers: Iterable[tuple[_Guard, Callable[[Any], object]]], record: o
 
 
 class _Overrides:
-    """Which methods a class of call observers overrides. Nothing is made for the others, since calls are many."""
+    """The methods that a class of call observers overrides. Nothing is made for the others, since calls are many."""
 
     __slots__ = ("attempt_ended", "attempt_started", "ended", "is_any")
 

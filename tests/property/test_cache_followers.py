@@ -19,7 +19,7 @@ from etcd_aio import Event, EventType, KeyValue
 from etcd_aio.cache.changes import CacheBatches, CacheChanges, Follower
 from etcd_aio.cache.rows import key_value
 from etcd_aio.cache.state import Replica
-from etcd_aio.cache.steps import Step
+from etcd_aio.cache.steps import ContentStep
 from tests.support.tiers import nightly_examples
 
 KEYS: Final = (b"a", b"b")
@@ -114,7 +114,7 @@ class Scene:
         self.sent = len(self.history)
         self.tell(self.replica.loaded(base, self.revision, 0.0))
 
-    def tell(self, step: Step) -> None:
+    def tell(self, step: ContentStep) -> None:
         for follower in self.followers:
             follower.add(step)
 

@@ -21,7 +21,7 @@ import pytest
 from etcd_aio import Event, EventType, KeyValue, WatchBatch
 from etcd_aio.cache.rows import VERSION, row_of
 from etcd_aio.cache.state import CacheState, Question, Replica
-from etcd_aio.cache.steps import Step, StoreReplaced
+from etcd_aio.cache.steps import ContentStep, StoreReplaced
 from etcd_aio.types import EarlyProgress
 
 Write: TypeAlias = tuple[bytes, bool]  # a key, and whether it is put; a delete is of a key that exists
@@ -236,7 +236,7 @@ class IgnoresSteps(Replica[Any]):
 
 
 class AppliesLateEvents(Replica[Any]):
-    def apply(self, events: tuple[Event, ...], decoded: Mapping[bytes, Any]) -> Step:
+    def apply(self, events: tuple[Event, ...], decoded: Mapping[bytes, Any]) -> ContentStep:
         reached, self.revision = self.revision, 0
         step = super().apply(events, decoded)
         self.revision = max(self.revision, reached)

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     import httpx2
 
     class _Transport(httpx.AsyncBaseTransport, httpx2.AsyncBaseTransport):  # type: ignore[misc] # untyped if one is missing
-        """What a type checker of either library takes for a transport of it."""
+        """A transport of either library, to type checkers."""
 
     _Request: TypeAlias = httpx.Request | httpx2.Request
     _AnyTransport: TypeAlias = httpx.AsyncBaseTransport | httpx2.AsyncBaseTransport

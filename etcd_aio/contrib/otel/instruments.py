@@ -70,7 +70,7 @@ class Instruments:
 
 
 class Gauges:
-    """What is read of clients when metrics are collected.
+    """The values that are read of clients when metrics are collected.
 
     An endpoint of several clients of one name is up if one of them says so.
 

@@ -14,7 +14,7 @@ from etcd_aio import Client, KeyLike
 from etcd_aio.arguments import encode_key, finite_seconds, flag, whole_number
 from etcd_aio.base import when_constructed
 from etcd_aio.contrib.source import ClientSource, new_client
-from etcd_aio.contrib.web.jobs import Job, Jobs, Work
+from etcd_aio.contrib.web.jobs import LeaderJob, LeaderJobs, Work
 from etcd_aio.contrib.web.readiness import Readiness, ReadinessCheck
 from etcd_aio.contrib.web.singleton import Singleton
 
@@ -41,7 +41,7 @@ class _StartedWorker:
         self.client = client
         self.process = os.getpid()
         self.check = ReadinessCheck(client, read=read)
-        self.jobs: Jobs | None = None
+        self.jobs: LeaderJobs | None = None
 
 
 class EtcdApplication:
@@ -84,7 +84,7 @@ class EtcdApplication:
         self._shutdown_timeout = finite_seconds(shutdown_timeout, "shutdown_timeout")
         self._reads = flag(read, "read")
         self._details = flag(details, "details")
-        self._jobs: dict[bytes, Job] = {}
+        self._jobs: dict[bytes, LeaderJob] = {}
         self._worker: _StartedWorker | None = None
 
     @when_constructed
@@ -135,7 +135,7 @@ class EtcdApplication:
     def start_jobs(self) -> None:
         """Make this worker a candidate for its background tasks."""
         worker = self._running()
-        worker.jobs = Jobs(worker.client, tuple(self._jobs.values()))
+        worker.jobs = LeaderJobs(worker.client, tuple(self._jobs.values()))
 
     async def stop_jobs(self) -> None:
         """End the background tasks within `shutdown_timeout`; other workers take over. Safe to repeat."""
@@ -241,7 +241,7 @@ class EtcdApplication:
                 raise ValueError(f"there is a background task {self._jobs[key].shown} of this name already")
             if self._own() is not None:
                 raise RuntimeError("register background tasks before the application starts")
-            self._jobs[key] = Job(name, ttl, work)
+            self._jobs[key] = LeaderJob(name, ttl, work)
             return work
 
         return register

@@ -9,7 +9,7 @@ import pytest
 from etcd_aio import Event, EventType, KeyValue
 from etcd_aio.cache.rows import key_value
 from etcd_aio.cache.state import Replica
-from etcd_aio.cache.steps import PART, Step, StoreReplaced, let_go
+from etcd_aio.cache.steps import PART, ContentStep, StoreReplaced, let_go
 from etcd_aio.cache.tree import RUN
 
 
@@ -37,7 +37,7 @@ def content(replica: Replica[Any]) -> tuple[int, list[KeyValue], dict[bytes, obj
     return replica.revision, [key_value(replica.tree.values[key]) for key in keys], values
 
 
-def staged(replica: Replica[Any], events: tuple[Event, ...], decoded: dict[bytes, object], part: int) -> Step:
+def staged(replica: Replica[Any], events: tuple[Event, ...], decoded: dict[bytes, object], part: int) -> ContentStep:
     staging, before = replica.stage(), content(replica)
     for begin in range(0, len(events), part):
         staging.add(events[begin : begin + part], decoded)
