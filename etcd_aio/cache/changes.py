@@ -7,7 +7,7 @@ The cache holds followers weakly: one that is dropped is forgotten.
 import asyncio
 from collections import deque
 from collections.abc import AsyncIterator, Callable
-from typing import Final, Self
+from typing import Final
 
 from etcd_aio import Event, KeyValue, WatchBatch
 from etcd_aio.base import wake
@@ -91,9 +91,6 @@ class CacheChanges(Follower, AsyncIterator[tuple[int, dict[bytes, KeyValue | Non
             self._revision = step.revision
             wake(self._waiter)
 
-    def __aiter__(self) -> Self:
-        return self
-
     async def __anext__(self) -> tuple[int, dict[bytes, KeyValue | None]]:
         await self._next(lambda: bool(self._conflation.changes))
         return self._revision, self._conflation.take()
@@ -144,9 +141,6 @@ class KeySetChanges(Follower, AsyncIterator[int]):
         self._has_moved = True  # to the same number, if the store was replaced
         wake(self._waiter)
 
-    def __aiter__(self) -> Self:
-        return self
-
     async def __anext__(self) -> int:
         await self._next(lambda: self._has_moved)
         self._has_moved = False
@@ -187,9 +181,6 @@ class CacheBatches(Follower, AsyncIterator[WatchBatch]):
         if self._bytes > self._max_pending and len(self._pending) > 1:
             self._overflow()
         wake(self._waiter)
-
-    def __aiter__(self) -> Self:
-        return self
 
     async def __anext__(self) -> WatchBatch:
         await self._next(self._has_something)

@@ -398,9 +398,6 @@ class DerivedChanges(AsyncIterator[C]):
         self._told: Any = told
         self._is_closed = False
 
-    def __aiter__(self) -> Self:
-        return self
-
     async def __anext__(self) -> C:
         owner = self._owner
         if owner._task is not None:

@@ -7,14 +7,17 @@ a client whose loop does not answer in time is left out of that collection.
 import asyncio
 import os
 import time
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Iterable
 from concurrent.futures import CancelledError, Future
 from contextlib import suppress
+from itertools import chain
 from threading import Lock
 from typing import Final, TypeVar
 from weakref import WeakKeyDictionary
 
 from etcd_aio.observing import ObservedClient
+from etcd_aio.types import ConnectivityState, EndpointStatistics, StreamStatistics
 
 T = TypeVar("T")
 
@@ -87,3 +90,22 @@ def _answer(future: Future[T], take: Callable[[ObservedClient], T], client: Obse
             future.set_result(take(client))
         except Exception as error:  # it is raised where the future is awaited
             future.set_exception(error)
+
+
+def ready_endpoints(
+    read: Iterable[Iterable[EndpointStatistics]],
+) -> dict[tuple[str, str], list[EndpointStatistics]]:
+    """The connections that are ready, by the names of the endpoint and of the client; empty if none is."""
+    found: dict[tuple[str, str], list[EndpointStatistics]] = {}
+    for endpoint in chain.from_iterable(read):
+        ready = found.setdefault((endpoint.endpoint, endpoint.client), [])
+        if endpoint.state is ConnectivityState.READY:
+            ready.append(endpoint)
+    return found
+
+
+def stream_counts(read: Iterable[Iterable[StreamStatistics]]) -> list[tuple[tuple[str, str, str], int]]:
+    """How many streams there are of each method, state ("open" or "waiting") and client, sorted."""
+    streams = chain.from_iterable(read)
+    kinds = ((stream.method, "open" if stream.is_open else "waiting", stream.client) for stream in streams)
+    return sorted(Counter(kinds).items())

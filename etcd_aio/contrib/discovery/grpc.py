@@ -25,13 +25,11 @@ except ModuleNotFoundError as _error:
 from etcd_aio.arguments import finite_seconds
 from etcd_aio.base import NEVER, Waiters, when_constructed
 from etcd_aio.contrib.discovery.picking import Picker, PickPolicy
+from etcd_aio.contrib.discovery.running import DEFAULT_DRAIN
 from etcd_aio.contrib.discovery.subchannels import Subchannel
 from etcd_aio.services import Choice, Endpoints, ServiceChange, ServiceEndpoint
 
 State: TypeAlias = grpc.ChannelConnectivity
-
-DEFAULT_DRAIN: Final = 30.0
-"""Seconds: as long as servers are usually given to shut down (Kubernetes' default)."""
 
 _NOWHERE: Final = "unix:/nonexistent"  # what never connects, since no call of it is continued
 

@@ -18,7 +18,7 @@ from etcd_aio.arguments import finite_seconds, whole_number
 from etcd_aio.base import start_background_task, when_constructed
 from etcd_aio.contrib.discovery.addresses import by_host, dialable, server_name_of
 from etcd_aio.contrib.discovery.picking import Picker, PickPolicy, eligible
-from etcd_aio.contrib.discovery.running import Running
+from etcd_aio.contrib.discovery.running import DEFAULT_DRAIN, Running
 from etcd_aio.errors import InvalidRequestError
 from etcd_aio.services import Choice, Endpoints, ServiceChange, ServiceEndpoint
 
@@ -41,9 +41,6 @@ ServerName: TypeAlias = Literal["service", "metadata"]
 
 DEFAULT_EJECT: Final = 5.0
 """Seconds: a server is back soon, or its entry ends with its lease."""
-
-DEFAULT_DRAIN: Final = 30.0
-"""Seconds: as long as servers are usually given to shut down (Kubernetes' default)."""
 
 
 class EtcdTransport(_Transport):
