@@ -6,7 +6,9 @@ Theory. The content is what a range at `revision` would return, always. Three th
     a mark       a progress notification: nothing changed up to its revision, so the revision alone moves
     a validation a linearizable read of what is newer: no key has a newer mod_revision, and there are as many keys as
                  here. Then nothing differs: a put would show itself, a deletion makes them fewer, and only a put makes
-                 them more again. So the content is right for the revision of that read too, if no step came meanwhile.
+                 them more again. So the content is right for the revision of that read too. Steps may come meanwhile:
+                 the keys of the answer were not written since it was asked for, so they are in this content too, and
+                 as many as here means all.
 
 Everything that a mark covers came before it, if the member's release is right about that; where it may not be, marks do
 not count (`may_be_early`), and validations take their place. Behind a validation events may follow that are not newer
@@ -37,7 +39,6 @@ content catches up with them.
 
 from bisect import bisect_right
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from enum import Enum
 from math import inf
 from operator import attrgetter
@@ -73,21 +74,6 @@ class CacheState(Enum):
     LAGGING = "lagging"
     BROKEN = "broken"
     CLOSED = "closed"
-
-
-@dataclass(frozen=True, slots=True)
-class Question:
-    """The question of a validation: is there anything that the content lacks?
-
-    Attributes:
-        revision: of the content.
-        count: of its keys.
-        steps: how often it had changed.
-    """
-
-    revision: int
-    count: int
-    steps: int
 
 
 class Replica(Generic[T]):
@@ -318,23 +304,18 @@ class Replica(Generic[T]):
         """Whether it is worth to wait for a mark: not on releases whose marks do not count."""
         return self.early_marks < _DOUBTFUL
 
-    def question(self) -> Question:
-        """The question for a validation that is sent now."""
-        return Question(self.revision, len(self.tree), self.steps)
-
-    def validated(self, question: Question, revision: int, count: int, *, has_newer: bool) -> bool:
+    def validated(self, revision: int, count: int, *, has_newer: bool) -> bool:
         """A validation is answered.
 
         Args:
-            question: what was asked.
             revision: of the read.
             count: of the keys of the range.
-            has_newer: whether any key was newer than the question's revision.
+            has_newer: whether any key was newer than the content when it was sent.
 
         Returns:
             Whether the content is right for that revision.
         """
-        if has_newer or count != question.count or self.steps != question.steps:
+        if has_newer or count != len(self.tree):
             return False
         self._advance(revision)
         return True

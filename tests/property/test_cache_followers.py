@@ -89,9 +89,8 @@ class Scene:
             self.tell(replica.apply(events, {}))
 
     def validate(self) -> None:
-        question = self.replica.question()
-        has_newer = any(kv.mod_revision > question.revision for kv in self.store.values())
-        self.replica.validated(question, self.revision, len(self.store), has_newer=has_newer)
+        has_newer = any(kv.mod_revision > self.replica.revision for kv in self.store.values())
+        self.replica.validated(self.revision, len(self.store), has_newer=has_newer)
 
     def passes(self, key: bytes) -> None:
         """A key comes and goes, and a validation comes before its events."""

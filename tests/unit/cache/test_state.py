@@ -111,7 +111,7 @@ def test_a_load_that_a_validation_has_overtaken_changes_nothing() -> None:
     base = replica.new_base()
     found = (kv("a", 3), kv("passing", 11))  # which is deleted again at revision 13
     deque((*base.add(found, base.changed(found), {}), *base.finish()))
-    assert replica.validated(replica.question(), 15, 1, has_newer=False)
+    assert replica.validated(15, 1, has_newer=False)
     step = replica.loaded(base, 12, 1.0)
     assert (state_of(replica), replica.revision, content(replica)) == (CacheState.READY, 15, {"a": 3})
     assert (step.revision, step.changes) == (15, {})
@@ -218,33 +218,30 @@ def test_marks_move_the_revision_unless_they_may_be_early() -> None:
 def test_a_validation_moves_the_revision_if_nothing_is_newer_and_nothing_is_gone() -> None:
     for has_newer, count, is_valid in ((False, 2, True), (True, 2, False), (False, 1, False), (True, 3, False)):
         replica = loaded(kv("a", 3), kv("b", 4))
-        question = replica.question()
-        assert (question.revision, question.count) == (10, 2)
-        assert replica.validated(question, 15, count, has_newer=has_newer) is is_valid
+        assert (replica.revision, replica.count) == (10, 2)
+        assert replica.validated(15, count, has_newer=has_newer) is is_valid
         assert replica.revision == (15 if is_valid else 10)
 
 
 def test_a_validation_does_not_count_if_a_step_came_meanwhile() -> None:
     """A key was created and deleted again: the answer shows neither, and the content has the key."""
     replica = loaded(kv("a", 3))
-    question = replica.question()
     replica.apply((put("b", 11),), {})
-    assert not replica.validated(question, 12, 1, has_newer=False)
+    assert not replica.validated(12, 1, has_newer=False)
     assert replica.revision == 11
-    assert not replica.validated(replica.question(), 12, 1, has_newer=False)
+    assert not replica.validated(12, 1, has_newer=False)
 
 
 def test_a_mark_meanwhile_does_not_spoil_a_validation() -> None:
     replica = loaded(kv("a", 3))
-    question = replica.question()
     replica.mark(WatchBatch((), 13))
-    assert replica.validated(question, 12, 1, has_newer=False)
+    assert replica.validated(12, 1, has_newer=False)
     assert replica.revision == 13
 
 
 def test_events_behind_a_validation_change_nothing_but_are_told() -> None:
     replica = loaded(kv("a", 3))
-    assert replica.validated(replica.question(), 15, 1, has_newer=False)
+    assert replica.validated(15, 1, has_newer=False)
     late = (put("b", 12), delete("b", 13))
     step = replica.apply(late, {})
     assert (step.events, dict(step.changes), step.revision) == (late, {}, 15)
@@ -257,7 +254,7 @@ def test_events_behind_a_validation_change_nothing_but_are_told() -> None:
 def test_events_behind_a_validation_are_told_once_they_have_cancelled_out() -> None:
     """Or a follower would know a key that is not there, for ever if the rest is lost."""
     replica = loaded(kv("a", 3))
-    assert replica.validated(replica.question(), 15, 1, has_newer=False)
+    assert replica.validated(15, 1, has_newer=False)
     assert replica.apply((put("b", 11), put("c", 12)), {}).events == ()
     assert replica.apply((delete("b", 13),), {}).events == ()
     step = replica.apply((delete("c", 14),), {})
@@ -268,7 +265,7 @@ def test_events_behind_a_validation_are_told_once_they_have_cancelled_out() -> N
 @pytest.mark.parametrize("how", ["newer events", "another watch", "a load"])
 def test_events_behind_a_validation_whose_rest_is_lost_are_forgotten(how: str) -> None:
     replica = loaded(kv("a", 3))
-    assert replica.validated(replica.question(), 15, 1, has_newer=False)
+    assert replica.validated(15, 1, has_newer=False)
     assert replica.apply((put("b", 12),), {}).events == ()
     if how == "newer events":
         assert replica.apply((put("b", 16),), {}).events == (put("b", 16),)
@@ -277,7 +274,7 @@ def test_events_behind_a_validation_whose_rest_is_lost_are_forgotten(how: str) -
     else:
         replica.fall_behind()
         load(replica, kv("a", 3), revision=17)
-    assert replica.validated(replica.question(), 30, len(replica.tree), has_newer=False)
+    assert replica.validated(30, len(replica.tree), has_newer=False)
     passing = (put("d", 20), delete("d", 21))
     assert replica.apply(passing, {}).events == passing
 
