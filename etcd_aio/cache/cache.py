@@ -116,8 +116,8 @@ class Cache(LocalReads[T], TwoPartClose, NotAwaitable):
             clock=now,
             max_outage=finite_seconds(max_outage, "max_outage"),
             on_step=self._on_step,
-            on_moved=self._on_moved,
-            on_replaced=self._on_replaced,
+            on_moved=lambda: self._freshness.moved(),
+            on_replaced=lambda: self._freshness.waiters.restart(),
         )
         self._freshness = Freshness(
             store, keys, self._replica, self._replicator, timeout=self._timeout, on_denied=self._end_by
@@ -431,10 +431,4 @@ class Cache(LocalReads[T], TwoPartClose, NotAwaitable):
     def _on_step(self, step: ContentStep) -> None:
         for follower in tuple(self._followers):
             follower.add(step)
-        self._on_moved()
-
-    def _on_moved(self) -> None:
         self._freshness.moved()
-
-    def _on_replaced(self) -> None:
-        self._freshness.waiters.restart()

@@ -85,7 +85,7 @@ class Derived(NotAwaitable, Generic[V, C]):
         self._value: V | None = None
         self._made_of: object = None  # the version of the content that the value was made of
         self._error: Any = None  # an `EtcdError`; a subclass may have others
-        self._listeners: list[Callable[[C], None]] = []
+        self._listeners: dict[object, Callable[[C], None]] = {}
         self._moved = Waiters()  # for anything that is told above
         self._task: asyncio.Task[None] | None = None
         self._thread = 0
@@ -258,7 +258,7 @@ class Derived(NotAwaitable, Generic[V, C]):
         self._read()
         return self._has_ended or await self._moved.wait(deadline_after(timeout, asyncio.get_running_loop().time()))
 
-    def subscribe(self, listener: Callable[[C], None]) -> Callable[[], None]:
+    def subscribe(self, listener: Callable[[C], None]) -> Callable[[], object]:
         """Call a function right after each change, in the event loop, until the subscription is ended.
 
         Args:
@@ -267,12 +267,9 @@ class Derived(NotAwaitable, Generic[V, C]):
         Returns:
             A function that ends the subscription. Safe to repeat.
         """
-        self._listeners.append(listener)
-        return partial(self._unsubscribe, listener)
-
-    def _unsubscribe(self, listener: Callable[[C], None]) -> None:
-        if listener in self._listeners:
-            self._listeners.remove(listener)
+        subscription = object()
+        self._listeners[subscription] = listener
+        return partial(self._listeners.pop, subscription, None)
 
     # The value. A subclass has `_make`, and may have its own of the others.
 
@@ -337,7 +334,7 @@ class Derived(NotAwaitable, Generic[V, C]):
         change = self._change(before, value) if self._listeners else None
         if change is None:
             return
-        for listener in tuple(self._listeners):
+        for listener in tuple(self._listeners.values()):
             try:
                 listener(change)
             except Exception:  # of the application; the other functions are called

@@ -27,7 +27,7 @@ from etcd_aio.base import NEVER, Waiters, when_constructed
 from etcd_aio.contrib.discovery.picking import Picker, PickPolicy
 from etcd_aio.contrib.discovery.running import DEFAULT_DRAIN
 from etcd_aio.contrib.discovery.subchannels import Subchannel
-from etcd_aio.services import Choice, Endpoints, ServiceChange, ServiceEndpoint
+from etcd_aio.services import Choice, Endpoints, ServiceEndpoint
 
 State: TypeAlias = grpc.ChannelConnectivity
 
@@ -95,16 +95,13 @@ class EtcdChannel(grpc.aio.Channel):
         self._nowhere: grpc.aio.Channel | None = None
         self._service = service
         self._take(service.endpoints)
-        self._unsubscribe = service.subscribe(self._on_change)
+        self._unsubscribe = service.subscribe(lambda change: self._take(change.endpoints))
 
     @when_constructed
     def __repr__(self) -> str:
         return f"<EtcdChannel of {self._service!r}, {len(self._ready)} of {len(self._subchannels)} connected>"
 
     # The endpoints.
-
-    def _on_change(self, change: ServiceChange) -> None:
-        self._take(change.endpoints)
 
     def _take(self, endpoints: Iterable[ServiceEndpoint]) -> None:
         before, self._subchannels = self._subchannels, {}
@@ -334,14 +331,19 @@ class _StreamMethod(_Method):
         return self._start(request_iterator, options)
 
 
-class _UnaryUnary(_Method, grpc.aio.UnaryUnaryMultiCallable[Any, Any]):
+class _UnaryMethod(_Method):
+    """A method with one request."""
+
     def __call__(self, request: Any, **options: Any) -> Any:
         return self._start(request, options)
 
 
-class _UnaryStream(_Method, grpc.aio.UnaryStreamMultiCallable[Any, Any]):
-    def __call__(self, request: Any, **options: Any) -> Any:
-        return self._start(request, options)
+class _UnaryUnary(_UnaryMethod, grpc.aio.UnaryUnaryMultiCallable[Any, Any]):
+    pass
+
+
+class _UnaryStream(_UnaryMethod, grpc.aio.UnaryStreamMultiCallable[Any, Any]):
+    pass
 
 
 class _StreamUnary(_StreamMethod, grpc.aio.StreamUnaryMultiCallable[Any, Any]):
@@ -353,29 +355,18 @@ class _StreamStream(_StreamMethod, grpc.aio.StreamStreamMultiCallable[Any, Any])
 
 
 def _interceptors(start: Callable[..., Any]) -> list[grpc.aio.ClientInterceptor]:
-    """Interceptors of the four kinds of calls that are continued by `start`."""
+    """Interceptors of the four kinds of calls, of which grpcio wants one each, that are continued by `start`."""
 
-    class UnaryUnary(grpc.aio.UnaryUnaryClientInterceptor):
-        async def intercept_unary_unary(self, continuation: Any, client_call_details: Any, request: Any) -> Any:
-            return await start(continuation, client_call_details, request)
+    async def intercept(_: object, continuation: object, details: grpc.aio.ClientCallDetails, argument: object) -> Any:
+        return await start(continuation, details, argument)
 
-    class UnaryStream(grpc.aio.UnaryStreamClientInterceptor):
-        async def intercept_unary_stream(self, continuation: Any, client_call_details: Any, request: Any) -> Any:
-            return await start(continuation, client_call_details, request)
-
-    class StreamUnary(grpc.aio.StreamUnaryClientInterceptor):
-        async def intercept_stream_unary(
-            self, continuation: Any, client_call_details: Any, request_iterator: Any
-        ) -> Any:
-            return await start(continuation, client_call_details, request_iterator)
-
-    class StreamStream(grpc.aio.StreamStreamClientInterceptor):
-        async def intercept_stream_stream(
-            self, continuation: Any, client_call_details: Any, request_iterator: Any
-        ) -> Any:
-            return await start(continuation, client_call_details, request_iterator)
-
-    return [UnaryUnary(), UnaryStream(), StreamUnary(), StreamStream()]
+    bases = {
+        "intercept_unary_unary": grpc.aio.UnaryUnaryClientInterceptor,
+        "intercept_unary_stream": grpc.aio.UnaryStreamClientInterceptor,
+        "intercept_stream_unary": grpc.aio.StreamUnaryClientInterceptor,
+        "intercept_stream_stream": grpc.aio.StreamStreamClientInterceptor,
+    }
+    return [type("Interceptor", (base,), {name: intercept})() for name, base in bases.items()]
 
 
 def _rpc_error(code: grpc.StatusCode, details: str) -> grpc.aio.AioRpcError:

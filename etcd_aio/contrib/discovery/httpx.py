@@ -20,7 +20,7 @@ from etcd_aio.contrib.discovery.addresses import by_host, dialable, server_name_
 from etcd_aio.contrib.discovery.picking import Picker, PickPolicy, eligible
 from etcd_aio.contrib.discovery.running import DEFAULT_DRAIN, Running
 from etcd_aio.errors import InvalidRequestError
-from etcd_aio.services import Choice, Endpoints, ServiceChange, ServiceEndpoint
+from etcd_aio.services import Choice, Endpoints, ServiceEndpoint
 
 if TYPE_CHECKING:
     import httpx
@@ -200,7 +200,7 @@ class _ServicePools:
         self._by_address: dict[str, _EndpointPool] = {}
         self.pools: tuple[_EndpointPool, ...] = ()
         self._known: tuple[ServiceEndpoint, ...] | None = None
-        self._unsubscribe = service.subscribe(self._on_change)
+        self._unsubscribe = service.subscribe(lambda change: self._take(change.endpoints))
 
     def pick(self, now: float, tried: "list[_EndpointPool]") -> "_EndpointPool | None":
         """The pool for the next request; None if there is none."""
@@ -214,9 +214,6 @@ class _ServicePools:
         self._unsubscribe()
         pools, self.pools, self._by_address = list(self.pools), (), {}
         return pools
-
-    def _on_change(self, change: ServiceChange) -> None:
-        self._take(change.endpoints)
 
     def _take(self, endpoints: tuple[ServiceEndpoint, ...]) -> None:
         self._known = endpoints

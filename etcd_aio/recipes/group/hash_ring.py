@@ -91,7 +91,9 @@ class HashRing:
     def __init__(self, names: Collection[str], *, replicas: int = DEFAULT_REPLICAS, epoch: int = 0) -> None:
         if isinstance(names, str):
             raise TypeError("names must be several: write [name]")
-        self._fill(names, checked_replicas(replicas), whole_number(epoch, "epoch"), {})
+        if whole_number(replicas, "replicas", minimum=1) > _MOST_REPLICAS:
+            raise InvalidRequestError(f"replicas must be at most {_MOST_REPLICAS}, got {replicas}")
+        self._fill(names, replicas, whole_number(epoch, "epoch"), {})
 
     def _fill(self, names: Iterable[str], replicas: int, epoch: int, known: "Mapping[str, array[int]]") -> None:
         members = tuple(sorted(set(names)))
@@ -187,14 +189,3 @@ class HashRing:
             found = tuple(sorted(owner_of))
             self._arcs[number] = arc = found, tuple(map(owner_of.__getitem__, found))
         return arc
-
-
-def checked_replicas(replicas: int) -> int:
-    """The number of points, if it is one.
-
-    Raises:
-        InvalidRequestError, TypeError: it is none.
-    """
-    if whole_number(replicas, "replicas", minimum=1) > _MOST_REPLICAS:
-        raise InvalidRequestError(f"replicas must be at most {_MOST_REPLICAS}, got {replicas}")
-    return replicas
