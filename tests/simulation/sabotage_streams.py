@@ -98,7 +98,7 @@ def probe_joined_under_way() -> None:
     revision = SharedProbe.revision
 
     async def join(self: Any, deadline: float) -> int | None:
-        self._next = self._next or self._now
+        self._next = self._next or self._now or None
         return await revision(self, deadline)
 
     swap(SharedProbe, "revision", join)
