@@ -31,11 +31,8 @@ T = TypeVar("T")
 logger: Final = logging.getLogger("etcd_aio.cache")
 
 _LARGE: Final = 2 * PART  # events of a step beyond which it is staged
-_AT_ONCE: Final = (
-    CompactedError,
-    StoreReplaced,
-    StoreRolledBackError,
-)  # then the range is read again: once without a pause
+# After these the range is read again: once without a pause.
+_AT_ONCE: Final = (CompactedError, StoreReplaced, StoreRolledBackError)
 _UNREACHABLE: Final = Backoff(initial=0.1, multiplier=2.0, maximum=0.5, jitter=0.2)  # costs no server anything
 _streams: Final = count(1)
 
@@ -108,10 +105,12 @@ class Replicator(Generic[T]):
                 pauses.reset()
                 await self._follow(watcher)
             except (EtcdError, StoreReplaced) as error:
-                if isinstance(error, EtcdError) and not self._is_replaced(error):
-                    self._fell_behind(error)
-                else:
+                # The first load may find the store rolled back, which is no replacement of a store that was followed.
+                is_loading = self._replica.state is CacheState.LOADING
+                if isinstance(error, StoreReplaced) or (isinstance(error, StoreRolledBackError) and not is_loading):
                     await self.replaced(str(error))
+                else:
+                    self._fell_behind(error)
                 if isinstance(error, NoAvailableEndpointsError):
                     pauses.backoff = _UNREACHABLE
                     await self._until_reachable(pauses.next())
@@ -237,7 +236,7 @@ class Replicator(Generic[T]):
         if len(events) > _LARGE and events[0].kv.mod_revision > replica.revision:
             await self._apply_many(list(events))
             return
-        epoch, decoded = replica.epoch, await self._decode_puts(events)
+        epoch, decoded = replica.epoch, await self._decode(_lasting_puts(events))
         if epoch == replica.epoch:
             self._tell(replica.apply(events, decoded), len(events))
             self._since_pause += len(events)
@@ -250,7 +249,7 @@ class Replicator(Generic[T]):
         epoch, staging = replica.epoch, replica.stage()
         for begin in range(0, len(events), PART):
             part = events[begin : begin + PART]
-            staging.add(part, await self._decode_puts(part))
+            staging.add(part, await self._decode(_lasting_puts(part)))
             await asyncio.sleep(0)
         await _in_turns(staging.build())
         if epoch != replica.epoch:
@@ -265,10 +264,6 @@ class Replicator(Generic[T]):
         """Tell of a step by a number of events that was applied."""
         self.events += events
         self._on_step(step)
-
-    def _is_replaced(self, error: EtcdError) -> bool:
-        """Whether an error says that the store is another one than the one that was followed, if one was."""
-        return isinstance(error, StoreRolledBackError) and self._replica.state is not CacheState.LOADING
 
     def _fell_behind(self, error: EtcdError) -> None:
         """The watch has ended, or a load has failed.
@@ -327,11 +322,6 @@ class Replicator(Generic[T]):
 
     async def _decode(self, kvs: Iterable[KeyValue]) -> dict[bytes, T]:
         return {} if self._decoder is None else await self._decoder.decode_all(kvs)
-
-    async def _decode_puts(self, events: Sequence[Event]) -> dict[bytes, T]:
-        if self._decoder is None:
-            return {}
-        return await self._decode(_lasting_puts(events))
 
 
 def _probe_of(keys: KeyRange) -> op.TxnOp:

@@ -64,20 +64,10 @@ def _notify(tellers: Iterable[tuple[_Guard, Callable[[Any], object]]], record: o
             guard.has_raised()
 
 
-class _Overrides:
+def _overrides_of(kind: type[CallObserver]) -> frozenset[str]:
     """The methods that a class of call observers overrides. Nothing is made for the others, since calls are many."""
-
-    __slots__ = ("attempt_ended", "attempt_started", "ended", "is_any")
-
-    def __init__(self, kind: type[CallObserver]) -> None:
-        self.attempt_started = _is_overridden(kind, "attempt_started")
-        self.attempt_ended = _is_overridden(kind, "attempt_ended")
-        self.ended = _is_overridden(kind, "ended")
-        self.is_any = kind is not CallObserver
-
-
-def _is_overridden(kind: type[CallObserver], name: str) -> bool:
-    return getattr(kind, name, None) is not getattr(CallObserver, name)
+    names = ("attempt_started", "attempt_ended", "ended")
+    return frozenset(name for name in names if getattr(kind, name, None) is not getattr(CallObserver, name))
 
 
 class ObservedCall:
@@ -107,7 +97,7 @@ class ObservedCall:
 
     def __init__(
         self,
-        observers: Iterable[tuple[_Guard, CallObserver, _Overrides]],
+        observers: Iterable[tuple[_Guard, CallObserver, frozenset[str]]],
         clock: Callable[[], float],
         *,
         is_mutation: bool,
@@ -124,11 +114,11 @@ class ObservedCall:
         self.metadata: Headers = ()
         for guard, observer, overrides in observers:
             try:
-                if overrides.attempt_started:
+                if "attempt_started" in overrides:
                     self._on_attempt_started += ((guard, observer.attempt_started),)
-                if overrides.attempt_ended:
+                if "attempt_ended" in overrides:
                     self._on_attempt_ended += ((guard, observer.attempt_ended),)
-                if overrides.ended:
+                if "ended" in overrides:
                     self._on_ended += ((guard, observer.ended),)
                 if observer.metadata:
                     self.metadata += _checked_headers(observer)
@@ -198,7 +188,7 @@ class ObserverGroup:
         log = log_of(logger, client)
         self._observers = [(_Guard(observer, log), observer) for observer in observers]
         self._on_call = self._overriding("call_started")
-        self._overrides: dict[type[CallObserver], _Overrides] = {}
+        self._overrides: dict[type[CallObserver], frozenset[str]] = {}
         self.sees_calls = bool(self._on_call)
         self.client_started: Callable[[ObservedClient], None] | None = self._teller("client_started")
         self.client_closed: Callable[[ObservedClient], None] | None = self._teller("client_closed")
@@ -212,23 +202,19 @@ class ObserverGroup:
         self, started: CallStarted, clock: Callable[[], float], *, is_mutation: bool
     ) -> ObservedCall | None:
         """A call begins. Returns what notifies its observers; None if there are none."""
-        found: list[tuple[_Guard, CallObserver, _Overrides]] = []
+        found: list[tuple[_Guard, CallObserver, frozenset[str]]] = []
         for guard, method in self._on_call:
             try:
                 observer = method(started)
-                if observer:
-                    overrides = self._overrides.get(type(observer)) or self._overrides_of(type(observer))
-                    if overrides.is_any:
-                        found.append((guard, observer, overrides))
+                if observer and (kind := type(observer)) is not CallObserver:
+                    if kind not in self._overrides:
+                        if len(self._overrides) >= _KINDS:
+                            self._overrides.clear()
+                        self._overrides[kind] = _overrides_of(kind)
+                    found.append((guard, observer, self._overrides[kind]))
             except Exception:  # as in `_notify`
                 guard.has_raised()
         return ObservedCall(found, clock, is_mutation=is_mutation) if found else None
-
-    def _overrides_of(self, kind: type[CallObserver]) -> _Overrides:
-        if len(self._overrides) >= _KINDS:
-            self._overrides.clear()
-        overrides = self._overrides[kind] = _Overrides(kind)
-        return overrides
 
     def _overriding(self, name: str) -> list[tuple[_Guard, Callable[[Any], Any]]]:
         plain = getattr(Observer, name)
