@@ -67,7 +67,11 @@ class SharedProbe:
                 self._now, self._next = self._next, None  # from here on callers need the next one
                 if self._now:
                     self.reads += 1
-                    answer = await self._answer()
+                    answer: int | Exception
+                    try:
+                        answer = await self._read()
+                    except Exception as error:  # also of the application's own policies: the callers must see it
+                        answer = error
                     for waiter in self._now:
                         resolve(waiter, answer)
         finally:
@@ -78,9 +82,3 @@ class SharedProbe:
         for waiter in (*self._now, *(self._next or ())):
             resolve(waiter, error)
         self._next = None
-
-    async def _answer(self) -> int | Exception:
-        try:
-            return await self._read()
-        except Exception as error:  # also of the application's own policies: the callers must see it
-            return error

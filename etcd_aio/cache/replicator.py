@@ -238,7 +238,9 @@ class Replicator(Generic[T]):
             return
         epoch, decoded = replica.epoch, await self._decode(_lasting_puts(events))
         if epoch == replica.epoch:
-            self._tell(replica.apply(events, decoded), len(events))
+            step = replica.apply(events, decoded)
+            self.events += len(events)
+            self._on_step(step)
             self._since_pause += len(events)
             if self._since_pause >= PART:  # a watch that has more does not wait by itself
                 self._since_pause = 0
@@ -255,15 +257,11 @@ class Replicator(Generic[T]):
         if epoch != replica.epoch:
             return
         tree, values = replica.tree, replica.values
-        self._tell(replica.apply_staged(staging, tuple(events)), len(events))
+        self.events += len(events)
+        self._on_step(replica.apply_staged(staging, tuple(events)))
         replaced = (tree.values, values) if tree is not replica.tree else ()
         del staging
         await _in_turns(let_go(replaced, events))
-
-    def _tell(self, step: ContentStep, events: int) -> None:
-        """Tell of a step by a number of events that was applied."""
-        self.events += events
-        self._on_step(step)
 
     def _fell_behind(self, error: EtcdError) -> None:
         """The watch has ended, or a load has failed.
