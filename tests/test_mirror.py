@@ -31,7 +31,6 @@ NAMED_BY_NO_UNIT_TEST = {  # the reason, or the tests that test them
     "tests/integration/test_locks.py": {"concurrency/lock.py"},
     "tests/integration/test_mirrors.py": {"mirror/base_copy.py", "mirror/mirror.py", "mirror/writer.py"},
     "tests/integration/test_namespaces.py": {"views/prefix.py"},
-    "tests/integration/test_naming.py": {"services/endpoints.py"},
     "tests/integration/test_once.py": {"once/results.py"},
     "tests/integration/test_rwlocks.py": {"concurrency/rwlock.py"},
     "tests/integration/test_semaphores.py": {"concurrency/semaphore.py"},

@@ -157,7 +157,7 @@ def left_alone() -> None:
 
 def member_for_ever() -> None:
     """Take a membership for one until its block is left."""
-    swap(Membership, "is_member", property(lambda self: self._task is not None and not self._is_left))
+    swap(Membership, "is_registered", property(lambda self: self._task is not None and not self._is_left))
 
 
 def epoch_too_old() -> None:

@@ -87,8 +87,8 @@ async def use_double_barrier(client: Client, name: str) -> None:
 
 async def use_group(client: Client, name: str) -> None:
     group = Group(client, name)
-    async with group.join("m", value="v") as membership, group.observe() as views:
-        assert (await anext(views)).names == ("m",)
+    async with group.join("m", value="v") as membership, group.cache() as members:
+        assert members.view.names == ("m",)
         await membership.update("w")
         assert (await group.members()).members[0].value == b"w"
 
@@ -237,7 +237,7 @@ CASES: Final = (
         (
             join,
             lambda client, name: Group(client, name).members(),
-            lambda client, name: Group(client, name).observe().__aenter__(),
+            lambda client, name: Group(client, name).cache().__aenter__(),
             lambda client, name: Group(client, name).ring().__aenter__(),
         ),
         (join,),

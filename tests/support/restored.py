@@ -227,7 +227,7 @@ async def _member(client: Client, told: Told) -> None:
             number += 1
             await membership.update(f"{number}")
             found = {one.name: one.value for one in (await group.members()).members}
-            if membership.is_member and found.get(client.name) == b"%d" % number:
+            if membership.is_registered and found.get(client.name) == b"%d" % number:
                 told()
             await asyncio.sleep(_PAUSE)
 

@@ -226,8 +226,8 @@ async def test_who_looks_at_a_group_leaves_nothing(what: str) -> None:
         async def look() -> None:
             group = Group(client, "g")
             if what == "observe":
-                async with group.observe() as views:
-                    assert (await anext(views)).names == ()
+                async with group.cache() as members:
+                    assert members.view.names == ()
             else:
                 async with group.ring():
                     pass

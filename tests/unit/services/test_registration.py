@@ -50,7 +50,7 @@ class FakeLease:
         self._store.granted.append(self)
         return self
 
-    async def close(self, *, is_cancelled: bool) -> None:
+    async def close(self, *, is_cancelled: bool = False) -> None:
         if not self.gone.is_set():
             await self.revoke(timeout=2.0)
 
