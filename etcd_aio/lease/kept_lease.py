@@ -14,7 +14,14 @@ from etcd_aio.base.call_options import UNSET, Timeout
 from etcd_aio.base.deadline import time_left
 from etcd_aio.base.not_awaitable import NotAwaitable
 from etcd_aio.base.reprs import when_constructed
-from etcd_aio.errors import ClientUsageError, EtcdError, InvalidRequestError, LeaseLostError, LeaseNotFoundError
+from etcd_aio.errors import (
+    ClientClosedError,
+    ClientUsageError,
+    EtcdError,
+    InvalidRequestError,
+    LeaseLostError,
+    LeaseNotFoundError,
+)
 from etcd_aio.lease.arguments import checked_id, checked_ttl
 from etcd_aio.types import LeaseGrantResult, LeaseKeepAliveResult, LeaseRevokeResult, shown_lease
 
@@ -124,10 +131,14 @@ class KeptLease(NotAwaitable):
         if self._loop is not None or self._is_closed:
             raise ClientUsageError("a kept lease can only begin once: make another one")
         self._loop = asyncio.get_running_loop()
-        await self._obtain(self._loop)
-        if self._is_closed:
-            self._keeper.end(self._revoke_quietly(self._id), f"revoke lease 0x{self._id:x}")
-            raise ClientUsageError("the lease was closed while it began")
+        with self._keeper.beginning():
+            await self._obtain(self._loop)
+            if self._is_closed or self._keeper.is_closing:
+                if self._is_closed or not self._adopts:
+                    self._keeper.end(self._revoke_quietly(self._id), f"revoke lease 0x{self._id:x}")
+                raise (
+                    ClientUsageError("the lease was closed while it began") if self._is_closed else ClientClosedError()
+                )
         self._scheduled = self._keeper.hold(self._id, self.ttl, self._deadline, self._on_renewed, self._on_lost)
         self._keeper.doubts.add(self._doubt)  # of this lease alone: leases may have the same `on_doubt`
         self._keeper.tell("granted", self._id, self.ttl)

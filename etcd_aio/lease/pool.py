@@ -14,7 +14,6 @@ revoked.
 
 import asyncio
 from collections.abc import Coroutine
-from contextlib import suppress
 from math import inf
 from typing import TYPE_CHECKING, Final, Protocol, TypeVar
 
@@ -125,20 +124,24 @@ class LeasePool:
             if self.over.is_set():
                 raise ClientClosedError
             lease = PooledLease(self, KeptLease(self._keeper, ttl))
+            lease.holder = asyncio.current_task()
+            self._lent[lease] = None  # from now on closing waits for it
             granting = start_background_task(lease.kept.begin(), name="etcd_aio lease of a lock")
             try:
                 await _granted(granting)
-                return self._lend(lease)
             except asyncio.CancelledError:
                 self.run(self._take_back_later(lease, granting), "lease of a lock")
                 raise
             except EtcdError as error:
+                self.forget(lease)
                 wait = pauses.next()
                 # With these two, the client has tried for as long as a call may take.
                 is_final = isinstance(error, NoAvailableEndpointsError | EtcdTimeoutError) or not error.retryable
                 if is_final or loop.time() + wait > give_up_at:
                     raise
                 await asyncio.sleep(wait)
+            else:
+                return self._lend(lease)
 
     async def try_borrow(self, ttl: int, key_prefix: bytes = b"") -> PooledLease:
         """As `borrow`: there is a lease for each."""
@@ -164,8 +167,11 @@ class LeasePool:
         return lease
 
     async def _take_back_later(self, lease: PooledLease, granting: "asyncio.Task[KeptLease]") -> None:
-        with suppress(EtcdError):
+        try:
             await _granted(granting)
+        except EtcdError:
+            self.forget(lease)
+        else:
             self.take_back(lease)
 
     def take_back(self, lease: PooledLease) -> None:
