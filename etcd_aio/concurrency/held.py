@@ -14,81 +14,23 @@ a leader at once, since leaderships last. After a stop of the process the block 
 
 import asyncio
 from contextlib import suppress
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, Generic, Literal, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Final, Generic
 
 from etcd_aio import Compare, Event, Key, KeyValue
-from etcd_aio.base import SOON, Backoff, Latch, Pauses, TaskCanceller, deadline_after, start_background_task
+from etcd_aio.base import SOON, Backoff, Latch, Pauses, TaskCanceller, start_background_task
 from etcd_aio.calls import StoreCalls
-from etcd_aio.errors import EtcdError, InvalidRequestError, LeaseExpiredError, LeaseLostError, PermissionDeniedError
+from etcd_aio.concurrency.options import E, Subject
+from etcd_aio.errors import EtcdError, LeaseExpiredError, LeaseLostError, PermissionDeniedError
 from etcd_aio.lease import Loan
 
 if TYPE_CHECKING:
     from etcd_aio import Watcher
 
-E = TypeVar("E", bound=EtcdError)
-
-OnLost: TypeAlias = Literal["cancel", "signal"]
-"""What a loss does to the task that holds: `"cancel"` cancels it, `"signal"` leaves it alone."""
-
 WATCH_AFTER: Final = 0.5
 """Seconds after which the own key of a held block is watched."""
 
-_LARGEST_DEFAULT_MARGIN: Final = 1.0  # seconds
 _DENIED: Final = Backoff(initial=1.0, multiplier=2.0, maximum=60.0, jitter=0.2)  # rights change rarely
 _SHORTEST_WAIT: Final = 0.001  # seconds: a timer may fire a little early
-
-
-@dataclass(frozen=True, slots=True)
-class Subject(Generic[E]):
-    """What is held or waited for, in the words of its errors.
-
-    Attributes:
-        what: its kind and name, such as "lock 'jobs/42'".
-        lost: the class of the error that a loss raises.
-        late: the class of the error that a timeout raises.
-        reached: what the wait for it is for, as a participle.
-    """
-
-    what: str
-    lost: type[E]
-    late: type[EtcdError]
-    reached: str = "acquired"
-
-
-def checked_margin(margin: float | None, ttl: int) -> float:
-    """The seconds before the local deadline at which a block is lost; by default a tenth of the TTL, at most 1 s.
-
-    Raises:
-        InvalidRequestError: it is more than a third of the TTL. Renewals come when about two thirds are left, or more.
-        TypeError: it is not a number.
-    """
-    if margin is None:
-        return min(ttl / 10, _LARGEST_DEFAULT_MARGIN)
-    if isinstance(margin, bool) or not isinstance(margin, int | float):
-        raise TypeError(f"margin must be a number of seconds or None, got {type(margin).__name__}")
-    if not 0 <= margin <= ttl / 3:
-        raise InvalidRequestError(
-            f"margin must be at least 0 and at most a third of the ttl of {ttl} s, got {margin!r}"
-        )
-    return float(margin)
-
-
-def check_timeout(timeout: float | None, instead: str = "") -> None:
-    """Check the seconds that an acquisition may take: even a free lock takes a round trip.
-
-    Args:
-        timeout: the seconds.
-        instead: what does not wait, for the error.
-
-    Raises:
-        InvalidRequestError: they are not above 0.
-        TypeError: they are no number.
-    """
-    deadline_after(timeout, 0.0)
-    if timeout == 0:
-        text = "timeout must be above 0 seconds, or None for no limit"
-        raise InvalidRequestError(f"{text}; {instead}" if instead else f"{text}; got {timeout!r}")
 
 
 async def later_event(watcher: "Watcher", revision: int) -> Event:
@@ -104,7 +46,7 @@ async def later_event(watcher: "Watcher", revision: int) -> Event:
 
 
 class Held(Generic[E]):
-    """What a block holds by a key of its own. Made when the key holds, in the task to cancel.
+    """Guards a block while its key is held. Create it in the task to cancel.
 
     Args:
         store: reads and watches the key.

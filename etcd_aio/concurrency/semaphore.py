@@ -6,29 +6,22 @@ from etcd_aio import Key, KeyValue, RangeResult, SortBy, SortOrder, op
 from etcd_aio.arguments import whole_number
 from etcd_aio.base import SOON, Pauses
 from etcd_aio.calls import StoreCalls
-from etcd_aio.concurrency.held import OnLost, Subject, later_event
+from etcd_aio.concurrency.held import later_event
 from etcd_aio.concurrency.line import Line
 from etcd_aio.concurrency.lock import Lock
+from etcd_aio.concurrency.options import HoldOptions
 from etcd_aio.concurrency.permits import Request, Verdict, is_free, is_marked, judge, judge_ends
-from etcd_aio.concurrency.place import ENTRY_LIMIT, LineKeys, Listed, Place, State, Step
+from etcd_aio.concurrency.place import ENTRY_LIMIT, LineKeys, Listed, Place, State
 from etcd_aio.errors import ClientUsageError, EtcdError, InvalidRequestError, LockLostError
-from etcd_aio.lease import LeaseSource
+from etcd_aio.lease import LeaseSource, OnLost
 from etcd_aio.types import KeyLike
 
 
 class PermitLine(Line[LockLostError]):
     """One acquisition of permits: a `Line` with another rule."""
 
-    def __init__(
-        self,
-        store: StoreCalls,
-        source: LeaseSource,
-        ttl: int,
-        keys: LineKeys,
-        request: Request,
-        subject: Subject[LockLostError],
-    ) -> None:
-        super().__init__(store, source, ttl, keys, request.value(is_held=False), subject)
+    def __init__(self, options: HoldOptions[LockLostError], keys: LineKeys, request: Request) -> None:
+        super().__init__(options, keys, request.value(is_held=False))
         self._request = request
         self._is_head = False
         # Keys of a look at each end of the line; more once data was found between the contenders.
@@ -66,23 +59,22 @@ class PermitLine(Line[LockLostError]):
     def _entry_range(self) -> op.RangeOp:
         return op.range(prefix=self._keys.before, limit=ENTRY_LIMIT)
 
-    def _created(self, revision: int, found: RangeResult) -> None:
-        place = self.place
-        place.revision = revision
+    def _created(self, found: RangeResult) -> None:
+        self.place.revision = self.revision
         is_held = not found.more and self._judge(found).is_held
-        place.move(Step.FIRST if is_held else Step.JOINED)
+        self.place.move(State.HELD if is_held else State.LOOKING)
 
     async def _look(self) -> None:
         place = self.place
         verdict = await self._verdict(place)
         if not verdict.is_there:
-            place.move(Step.GONE)
+            place.move(State.LOST)
         elif verdict.is_held:
-            place.move(Step.FIRST)
+            place.move(State.HELD)
             self._source.run(self._mark(place), f"mark of {self._subject.what}")
         else:
             place.ahead, self._is_head = verdict.ahead, verdict.is_head
-            place.move(Step.BEHIND)
+            place.move(State.WAITING)
 
     async def _verdict(self, place: Place) -> Verdict:
         """Look at both ends of the line; at more of them while data stands between the contenders."""
@@ -186,4 +178,4 @@ class Semaphore(Lock):
         return self._request.value(is_held=False)
 
     def _new_line(self) -> Line[LockLostError]:
-        return PermitLine(self._store, self._source, self._ttl, self._keys, self._request, self._subject)
+        return PermitLine(self._options, self._keys, self._request)

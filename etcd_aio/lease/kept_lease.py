@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, ClassVar, Final, Self, TypeAlias
 from etcd_aio.arguments import flag
 from etcd_aio.base.aio import Latch
 from etcd_aio.base.call_options import UNSET, Timeout
+from etcd_aio.base.closing import CANCELLED_SECONDS
 from etcd_aio.base.deadline import time_left
 from etcd_aio.base.not_awaitable import NotAwaitable
 from etcd_aio.base.reprs import when_constructed
@@ -37,7 +38,6 @@ OnDoubt: TypeAlias = Callable[[], None]
 
 _NOT_BEGUN: Final = "the lease has not begun: write `await kept.begin()`"
 _REVOKE_SECONDS: Final = 2.0  # on closing: twice etcd's default election timeout
-_CANCELLED_SECONDS: Final = 0.5  # on closing by a cancellation: an interrupted program ends within a second
 
 
 class KeptLease(NotAwaitable):
@@ -168,7 +168,7 @@ class KeptLease(NotAwaitable):
             self._gone.set()
         elif not self._gone.is_set():
             self._end()
-            await self._revoke_shielded(_CANCELLED_SECONDS if is_cancelled else None)
+            await self._revoke_shielded(CANCELLED_SECONDS if is_cancelled else None)
 
     # State.
 

@@ -7,13 +7,14 @@ raises `LeaseLostError` all the same, since the lease could not be revoked.
 
 import asyncio
 from types import TracebackType
-from typing import ClassVar, Final, Literal, Self, TypeAlias, get_args
+from typing import ClassVar, Final, Literal, Self, TypeAlias
 
+from etcd_aio.arguments import cancels_block
 from etcd_aio.base.aio import TaskCanceller
 from etcd_aio.base.call_options import UNSET, Timeout
 from etcd_aio.base.not_awaitable import NotAwaitable
 from etcd_aio.base.reprs import when_constructed
-from etcd_aio.errors import ClientUsageError, EtcdError, InvalidRequestError, LeaseLostError
+from etcd_aio.errors import ClientUsageError, EtcdError, LeaseLostError
 from etcd_aio.lease.kept_lease import KeptLease
 from etcd_aio.types import LeaseKeepAliveResult, LeaseRevokeResult
 
@@ -49,12 +50,8 @@ class Lease(NotAwaitable):
     usage: ClassVar[str] = _NOT_ENTERED
 
     def __init__(self, kept: KeptLease, on_lost: OnLost = "cancel") -> None:
-        if on_lost not in get_args(OnLost):
-            raise InvalidRequestError(
-                f"on_lost must be one of {', '.join(map(repr, get_args(OnLost)))}; got {on_lost!r}"
-            )
         self._kept = kept
-        self._cancels = on_lost == "cancel"
+        self._cancels = cancels_block(on_lost)
         self._canceller: TaskCanceller | None = None
         self._is_entered = False
         self._tell_holder = kept.on_end

@@ -9,21 +9,22 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from etcd_aio import Key, op
-from etcd_aio.concurrency import held, line
+from etcd_aio.concurrency import held, own_key
 from etcd_aio.concurrency.fenced import FencedWriter
 from etcd_aio.concurrency.leaders import Candidates, Leader
 from etcd_aio.concurrency.leadership import Leadership
 from etcd_aio.concurrency.line import Line
-from etcd_aio.concurrency.place import Place, State, Step
+from etcd_aio.concurrency.own_key import OwnKey
+from etcd_aio.concurrency.place import Place, State
 
 
 def release_without_guard() -> None:
     """Delete the own key whatever its revision is (#22082): a late copy takes the lock from the next holder."""
 
-    async def delete(self: Any, place: Place) -> None:
-        await self._store.do(op.txn(then=[op.delete(place.key)]), timeout=2.0, retry="always")
+    async def delete(self: Any, *more: op.TxnOp) -> None:
+        await self._store.do(op.txn(then=[op.delete(self.key), *more]), timeout=2.0, retry="always")
 
-    swap(Line, "_delete", delete)
+    swap(OwnKey, "_delete", delete)
 
 
 def no_own_key_check() -> None:
@@ -34,7 +35,7 @@ def no_own_key_check() -> None:
         looked(self, found, own)
         if self.state is State.LOST:
             self.state = State.LOOKING
-            self.move(Step.FIRST)
+            self.move(State.HELD)
 
     swap(Place, "looked", careless)
 
@@ -66,7 +67,7 @@ def get_then_watch_an_old_revision() -> None:
             self.place.vanished()
 
     swap(Line, "_wait", wait)
-    swap(line, "_REPEATED", ())
+    swap(own_key, "_REPEATED", ())
 
 
 def herd() -> None:
@@ -84,13 +85,14 @@ def herd() -> None:
 
 def lease_returned_dirty() -> None:
     """Use a lease again although a copy of a request that creates a key may still travel."""
-    create = Line._create
+    create = OwnKey._create
 
-    async def forget(self: Any, *arguments: Any) -> None:
-        await create(self, *arguments)
-        self._is_dirty = False
+    async def forget(self: Any, *arguments: Any) -> Any:
+        result = await create(self, *arguments)
+        self.is_dirty = False
+        return result
 
-    swap(Line, "_create", forget)
+    swap(OwnKey, "_create", forget)
 
 
 def queue_jumped() -> None:
@@ -98,7 +100,7 @@ def queue_jumped() -> None:
 
     def created(self: Place, revision: int, found: object, limit: int = 0) -> None:
         self.revision = revision
-        self.move(Step.FIRST)
+        self.move(State.HELD)
 
     swap(Place, "created", created)
 
@@ -135,7 +137,7 @@ def stale_proclamation() -> None:
         present = op.get(held.key)
         alive = Key(held.key).create_revision == held.revision
         txn = op.txn(when=[alive], then=[op.put(held.key, new, ignore_lease=True), present], otherwise=[present])
-        return (await self._candidacy.store.do(txn, timeout=timeout, retry="always"))[present]
+        return (await self._store.do(txn, timeout=timeout, retry="always"))[present]
 
     swap(Leadership, "_propose", propose)
 

@@ -10,9 +10,8 @@ from typing import Final
 
 from etcd_aio import Key, KeyRange, OutcomeUnknownError, TxnResult, op
 from etcd_aio.arguments import encode_key, to_bytes, whole_number
-from etcd_aio.base import NEVER, UNSET, Timeout, deadline_after, time_left, when_constructed
+from etcd_aio.base import NEVER, UNSET, Timeout, check_timeout, deadline_after, time_left, when_constructed
 from etcd_aio.calls import StoreCalls, Writer, is_exact, writer_for
-from etcd_aio.concurrency import check_timeout
 from etcd_aio.errors import EtcdError, InvalidRequestError, ItemInDoubtError, ResultLostError
 from etcd_aio.recipes.queue.numbers import next_number
 from etcd_aio.recipes.queue.taking import Item, Taker, item_of

@@ -117,7 +117,7 @@ class Worker(NotAwaitable, AsyncIterator[Job]):
         shift, self._shift = self._shift, None
         if shift is not None and not shift.is_over:
             shift.end("the block of the worker has ended")
-            ending = self._pool.run(shift.loan.discard(), f"end of a worker of {self._what}")
+            ending = self._pool.run(shift.loan.revoke(), f"end of a worker of {self._what}")
             if not isinstance(exc, asyncio.CancelledError):
                 await asyncio.wait([ending, *self._tasks], timeout=_LEAVE_SECONDS)
 
@@ -133,18 +133,18 @@ class Worker(NotAwaitable, AsyncIterator[Job]):
                     op.txn(when=[Key(key).missing], then=[put], otherwise=[look]), timeout=self._timeout, retry="always"
                 )
             except LeaseNotFoundError:
-                await loan.discard()
+                await loan.revoke()
                 if not loan.was_idle:
                     raise
                 continue
             except BaseException:  # a cancellation too: the lease may have the key
-                self._pool.run(loan.discard(), f"end of a worker of {self._what}")
+                self._pool.run(loan.revoke(), f"end of a worker of {self._what}")
                 raise
             found = None if result.succeeded else result[look]
             shift.begin(result.revision if found is None else found.create_revision)
             if not shift.is_over:
                 return shift
-            self._pool.run(loan.discard(), f"end of a worker of {self._what}")  # the answer took until its margin
+            self._pool.run(loan.revoke(), f"end of a worker of {self._what}")  # the answer took until its margin
 
     def _shift_over(self, shift: Shift, reason: str, cause: BaseException | None) -> None:
         """The lease of a shift is lost, or the worker is left: so are all its jobs."""
@@ -153,7 +153,7 @@ class Worker(NotAwaitable, AsyncIterator[Job]):
         self._jobs.clear()
         if self._shift is shift:
             self._shift = None
-            self._pool.run(shift.loan.discard(), f"end of a worker of {self._what}")
+            self._pool.run(shift.loan.revoke(), f"end of a worker of {self._what}")
         self._kept.clear()
         self._wake()
 

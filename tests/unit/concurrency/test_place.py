@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from etcd_aio.concurrency.place import LineKeys, Place, State, Step, lock_keys, reader_keys, writer_keys
+from etcd_aio.concurrency.place import LineKeys, Place, State, lock_keys, reader_keys, writer_keys
 
 
 @dataclass(frozen=True)
@@ -115,7 +115,7 @@ class World:
     def enter(self, contender: Contender) -> None:
         contender.place = place = Place(contender.keys, contender.lease)
         contender.tries -= 1
-        place.move(Step.BEGUN)
+        place.move(State.ENTERING)
         if place.key not in self.store:
             self.revision += 1
             self.store[place.key] = self.revision
@@ -152,10 +152,10 @@ class World:
         place = contender.place
         self.unwatch(contender)
         if place.state is not State.LOST:
-            place.move(Step.GIVEN_UP)
+            place.move(State.LEAVING)
         if self.store.get(place.key) == place.revision:
             self.delete(place.key)
-        place.move(Step.LEFT)
+        place.move(State.OUT)
 
     def expire(self, contender: Contender) -> None:
         self.expiries -= 1
@@ -397,7 +397,7 @@ def test_the_recipe_of_go_for_read_write_locks_ends_its_keys_with_the_time(numbe
 
 def test_keys_of_other_names_make_it_look_further() -> None:
     place = Place(lock_keys(b"a"), 1)
-    place.move(Step.BEGUN)
+    place.move(State.ENTERING)
     own = Listed(b"a/1", 9)
     place.created(9, [own, Listed(b"a/b/1", 8)], 2)
     place.looked([own, Listed(b"a/b/1", 8)], own)
@@ -411,7 +411,7 @@ def test_keys_of_other_names_make_it_look_further() -> None:
 
 def test_a_key_that_was_created_anew_is_not_the_one_to_wait_for() -> None:
     place = Place(lock_keys(b"a"), 1)
-    place.move(Step.BEGUN)
+    place.move(State.ENTERING)
     own = Listed(b"a/1", 9)
     place.created(9, [own, Listed(b"a/2", 5), Listed(b"a/3", 3), Listed(b"a/4", 10)])
     place.looked([own, Listed(b"a/2", 5)], own)
@@ -423,12 +423,12 @@ def test_a_key_that_was_created_anew_is_not_the_one_to_wait_for() -> None:
 
 def test_its_own_key_created_anew_is_not_its_own() -> None:
     place = Place(lock_keys(b"a"), 1)
-    place.move(Step.BEGUN)
+    place.move(State.ENTERING)
     place.created(9, [Listed(b"a/1", 9), Listed(b"a/2", 5)], 2)
     place.looked([], Listed(b"a/1", 12))
     assert place.state is State.LOST
 
 
-def test_a_step_that_the_table_lacks_is_a_bug() -> None:
-    with pytest.raises(KeyError):
-        Place(lock_keys(b"a"), 1).move(Step.FIRST)
+def test_a_state_that_cannot_follow_is_a_bug() -> None:
+    with pytest.raises(ValueError, match="HELD cannot follow OUT"):
+        Place(lock_keys(b"a"), 1).move(State.HELD)

@@ -1,4 +1,4 @@
-"""lease/pool.py, lease/kept_lease.py, concurrency: a client that is closed at any instant leaves no lease behind."""
+"""lease/pool.py, lease/kept_lease.py: a client that is closed at any instant leaves no lease behind."""
 
 import asyncio
 from collections.abc import Callable
@@ -10,6 +10,7 @@ import pytest
 from etcd_aio import Client
 from etcd_aio.errors import EtcdError
 from etcd_aio.fake import FakeEtcd, FakeLease
+from etcd_aio.lease.pool import CLOSE_SECONDS
 from etcd_aio.recipes import DoubleBarrier
 
 pytestmark = [pytest.mark.anyio, pytest.mark.virtual_time]
@@ -74,7 +75,7 @@ async def _closed_after(
             await asyncio.sleep(latency / 10)
         is_entered = bool(entered)
         await client.aclose()
-        await asyncio.sleep(5.0)
+        await asyncio.sleep(10 * CLOSE_SECONDS)
         left = fake.leases
         holding.cancel()
         await asyncio.wait([holding])
