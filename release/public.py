@@ -54,7 +54,7 @@ def _of(owner: str, names: str) -> set[str]:
 
 INTERNAL: Final = frozenset(
     _of("etcd_aio.errors", "AttemptFailure LocalReason RetryHint printable sanitize server_error with_history")
-    | _of("etcd_aio.Leases", "used_pool")
+    | _of("etcd_aio.Leases", "block used_pool")
     | _of("etcd_aio.concurrency", "HoldOptions Holding OwnKey")
     | _of("etcd_aio.observing", "ObservedCall ObserverGroup with_defaults")
     | _of("etcd_aio.recipes", "Turnstile run_stm")

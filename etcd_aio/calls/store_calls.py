@@ -74,7 +74,7 @@ class StoreCalls(KeyCalls, WatchCalls):
         Raises:
             InvalidRequestError: an argument is invalid. Nothing was sent.
         """
-        return Lease(self.backend.leases.kept(ttl, id=id, adopt=adopt, timeout=timeout), on_lost)
+        return self.backend.leases.block(ttl, on_lost, id=id, adopt=adopt, timeout=timeout)
 
     async def versions(self, timeout: Timeout = UNSET) -> tuple[EndpointVersions, ...]:
         """The release of etcd at each endpoint, and the version that the cluster has agreed on.

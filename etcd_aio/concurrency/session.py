@@ -38,8 +38,8 @@ class Session(NotAwaitable):
     def __init__(self, store: StoreCalls, pool: "LeasePool", *, ttl: int, on_lost: OnLost = "cancel") -> None:
         self._store = store
         self._ttl = ttl
-        self._leases = SessionLeases(store, pool, ttl)
-        self._lease = Lease(self._leases.kept, on_lost)
+        self._lease = store.lease(ttl, on_lost=on_lost)
+        self._leases = SessionLeases(store, pool, self._lease)
 
     @when_constructed
     def __repr__(self) -> str:

@@ -22,7 +22,7 @@ from etcd_aio.base import NEVER, SOON, Backoff, HandOver, Pauses, log_for, start
 from etcd_aio.calls import StoreCalls
 from etcd_aio.concurrency.place import lease_key
 from etcd_aio.errors import ClientUsageError, EtcdError, LeaseLostError
-from etcd_aio.lease import Loan
+from etcd_aio.lease import Lease, Loan
 from etcd_aio.types import shown_key
 
 if TYPE_CHECKING:
@@ -44,20 +44,19 @@ class SessionLeases:
     Args:
         store: looks for keys and deletes them.
         pool: of the client; closing it loses the leases that are lent here, too.
-        ttl: of the session's lease, in seconds.
+        lease: the session's; an attribute, too.
 
     Attributes:
-        kept: the session's lease.
         id: of the lease; 0 before the session is entered.
         over: set once it is lent no more.
         is_orphan: whether the keys stay when the session ends.
     """
 
-    def __init__(self, store: StoreCalls, pool: "LeasePool", ttl: int) -> None:
+    def __init__(self, store: StoreCalls, pool: "LeasePool", lease: Lease) -> None:
         self._store = store
         self._pool = pool
-        self._ttl = ttl
-        self.kept = store.leases.kept(ttl, on_end=self._on_end, on_doubt=self._on_doubt)
+        self.lease = lease
+        lease.on_end, lease.on_doubt = self._on_end, self._on_doubt
         self.id = 0
         self._queues: dict[bytes, HandOver[None]] = {}  # of names in use: the tasks that wait for them
         self._loans: dict[_SessionLoan, None] = {}
@@ -106,7 +105,7 @@ class SessionLeases:
             loan.is_orphan = True
         if self._timer is None:
             late = LeaseLostError("its session was orphaned, and the TTL has ended since")
-            self._timer = start_timer(self.kept.remaining, self.end, late)
+            self._timer = start_timer(self.lease.remaining, self.end, late)
 
     def _check(self) -> None:
         error = self._error or (self._pool.closing_error if self._pool.over.is_set() else None)
@@ -183,14 +182,14 @@ class SessionLeases:
                     self._suspect.pop(key_prefix, None)
 
     def _sweep_soon(self) -> None:
-        if self.is_orphan or self.kept.remaining <= 0:
+        if self.is_orphan or self.lease.remaining <= 0:
             return
         wake(self._more)
         if self._sweeping is None or self._sweeping.done():
             self._sweeping = start_background_task(self._sweep(), name=f"etcd_aio sweep of session 0x{self.id:x}")
 
     async def _sweep(self) -> None:
-        looks = Pauses(Backoff(SOON.initial, 2.0, min(_LONGEST_PAUSE, self._ttl / 2), 0.2))
+        looks = Pauses(Backoff(SOON.initial, 2.0, min(_LONGEST_PAUSE, self.lease.ttl / 2), 0.2))
         while self._doubtful or self._suspect:
             self._more = asyncio.get_running_loop().create_future()
             try:
@@ -204,7 +203,7 @@ class SessionLeases:
 
     async def _sweep_once(self) -> None:
         suspect = dict(self._suspect)
-        attached = await self._store.leases.time_to_live(self.kept, keys=True)
+        attached = await self._store.leases.time_to_live(self.lease, keys=True)
         suffix = lease_key(b"", self.id)
         for key in attached.keys:
             name = key[: -len(suffix)]
@@ -222,7 +221,7 @@ class SessionLeases:
             Whether it is gone for sure.
         """
         pauses = Pauses(SOON)
-        while self.kept.remaining > 0:
+        while self.lease.remaining > 0:
             try:
                 kv = await self._store.get(key, keys_only=True)
                 if kv is None:
@@ -252,7 +251,7 @@ class _SessionLoan(Loan):
     __slots__ = ("_leases", "key_prefix")
 
     def __init__(self, leases: SessionLeases, key_prefix: bytes) -> None:
-        super().__init__(leases.kept)
+        super().__init__(leases.lease)
         self._leases = leases
         self.key_prefix = key_prefix
         self.is_orphan = leases.is_orphan

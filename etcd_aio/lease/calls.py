@@ -8,6 +8,7 @@ from etcd_aio.base.call_options import UNSET, RetryMode, Timeout
 from etcd_aio.lease.arguments import checked_id, checked_ttl
 from etcd_aio.lease.keeper import LeaseKeeper
 from etcd_aio.lease.kept_lease import KeptLease, OnDoubt, OnEnd
+from etcd_aio.lease.lease import Lease, OnLost
 from etcd_aio.types import (
     LeaseGrantResult,
     LeaseKeepAliveResult,
@@ -95,6 +96,12 @@ class Leases:
             InvalidRequestError, LeaseTTLTooLargeError, TypeError: an argument is invalid.
         """
         return KeptLease(self._keeper, ttl, id=id, adopt=adopt, timeout=timeout, on_end=on_end, on_doubt=on_doubt)
+
+    def block(
+        self, ttl: int, on_lost: OnLost, *, id: int | None = None, adopt: bool = False, timeout: Timeout = UNSET
+    ) -> Lease:
+        """A lease for a block; see `Client.lease`."""
+        return Lease(self._keeper, ttl, on_lost, id=id, adopt=adopt, timeout=timeout)
 
     async def grant(
         self, ttl: int, id: int | None = None, *, timeout: Timeout = UNSET, retry: RetryMode | None = None

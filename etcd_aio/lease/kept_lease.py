@@ -36,7 +36,6 @@ OnEnd: TypeAlias = Callable[[LeaseLostError | None], None]
 OnDoubt: TypeAlias = Callable[[], None]
 """Called when the store may be another one than before, which may lack the keys of the lease."""
 
-_NOT_BEGUN: Final = "the lease has not begun: write `await kept.begin()`"
 _REVOKE_SECONDS: Final = 2.0  # on closing: twice etcd's default election timeout
 
 
@@ -73,7 +72,7 @@ class KeptLease(NotAwaitable):
         "ttl",
     )
 
-    usage: ClassVar[str] = _NOT_BEGUN
+    usage: ClassVar[str] = "the lease has not begun: write `await kept.begin()`"
 
     def __init__(
         self,
@@ -180,7 +179,7 @@ class KeptLease(NotAwaitable):
             ClientUsageError: the lease has not begun, so it does not exist yet.
         """
         if self._scheduled is None:
-            raise ClientUsageError(_NOT_BEGUN)
+            raise ClientUsageError(self.usage)
         return self._id
 
     @property
@@ -192,14 +191,20 @@ class KeptLease(NotAwaitable):
 
     @property
     def renewal_error(self) -> EtcdError | None:
-        """Why the lease cannot be renewed at present; None if it can. See `Lease.renewal_error`."""
+        """Why the lease cannot be renewed at present; None if it can.
+
+        A `NoAvailableEndpointsError`: no member is reached. A `PermissionDeniedError`: the server refuses to renew this
+        lease, since the user may not write one of the keys that are attached to it (from etcd 3.5 on).
+        """
         return None if self._scheduled is None else self._keeper.renewal_error(self._scheduled)
 
     @property
     def is_lost(self) -> bool:
-        """Whether the lease was lost. Once True, it stays True. Thread-safe.
+        """Whether the lease was lost while it was held. Once True, it stays True.
 
-        Reading it after the local deadline loses the lease for good; see `Lease.is_lost`.
+        It is also True if the local deadline has passed while the event loop was blocked, or while the machine was
+        suspended (on Linux; other systems may not count that time). Reading it then loses the lease for good, even if
+        an acknowledgement lies unread in the socket, since the caller may have acted on the answer. Thread-safe.
         """
         if self.error is not None or self._is_overdue:
             return True
@@ -227,7 +232,7 @@ class KeptLease(NotAwaitable):
         return result
 
     async def revoke(self, *, timeout: Timeout = UNSET) -> LeaseRevokeResult:
-        """End the lease. It is not renewed any more, even if the call fails.
+        """End the lease before its block ends. It is not renewed any more, even if the call fails.
 
         Raises:
             ClientUsageError: the lease has not begun.

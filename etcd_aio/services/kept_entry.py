@@ -347,8 +347,9 @@ class KeptEntry(NotAwaitable):
         while True:
             since = inf
             try:
-                kept = self._store.leases.kept(self._ttl, timeout=timeout, on_doubt=self._on_doubt)
-                async with Lease(kept, "signal") as lease:
+                lease = self._store.lease(self._ttl, timeout=timeout, on_lost="signal")
+                lease.on_doubt = self._on_doubt
+                async with lease:
                     while await self._put(lease, timeout) != self._value:
                         pass  # an update came meanwhile, and has returned, since the entry was not there
                     since = loop.time()
