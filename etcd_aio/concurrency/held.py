@@ -60,13 +60,13 @@ class Held(Generic[E]):
 
     Attributes:
         error: why it was lost; None if it was not.
+        is_over: the block has ended, so that nothing is held any more.
     """
 
     __slots__ = (
         "_canceller",
         "_cancels",
         "_gone",
-        "_is_over",
         "_is_overdue",
         "_loan",
         "_loop",
@@ -77,6 +77,7 @@ class Held(Generic[E]):
         "_watch_from",
         "_watching",
         "error",
+        "is_over",
         "key",
         "revision",
     )
@@ -102,7 +103,7 @@ class Held(Generic[E]):
         self._subject = subject
         self._loop = loop = asyncio.get_running_loop()
         self._gone = Latch()
-        self._is_over = False  # the block has ended
+        self.is_over = False
         left = loan.remaining - margin
         self._is_overdue = left <= 0  # the time was up when a caller looked
         self.error: E | None = None
@@ -124,14 +125,9 @@ class Held(Generic[E]):
     @property
     def remaining(self) -> float:
         """Seconds until it is lost, unless a renewal is acknowledged before; 0 if it is gone. Thread-safe."""
-        if self._is_over or self._is_overdue or self.error is not None:
+        if self.is_over or self._is_overdue or self.error is not None:
             return 0.0
         return max(0.0, self._loan.remaining - self._margin)
-
-    @property
-    def is_over(self) -> bool:
-        """Whether the block has ended, so that nothing is held any more."""
-        return self._is_over
 
     @property
     def is_late(self) -> bool:
@@ -146,7 +142,7 @@ class Held(Generic[E]):
         """
         if self.error is not None or self._is_overdue:
             return True
-        if self._is_over or not self._is_late():
+        if self.is_over or not self._is_late():
             return False
         self._is_overdue = True
         with suppress(RuntimeError):  # the loop is closed
@@ -175,13 +171,13 @@ class Held(Generic[E]):
     def lose(self, reason: str, cause: BaseException | None = None) -> E:
         """It is lost: tell the block. Returns the error that leaving raises."""
         error = self._lose(reason, cause)
-        if self._cancels and not self._is_over:
+        if self._cancels and not self.is_over:
             # A task that finds the loss by a call of its own goes on with the error: it may catch that.
             self._loop.call_soon(self._canceller.cancel)
         return error
 
     def _lose(self, reason: str, cause: BaseException | None) -> E:
-        if self.error is None and not self._is_over:
+        if self.error is None and not self.is_over:
             self.error = error = self._subject.lost(f"{self._subject.what} is lost: {reason}")
             error.__cause__ = cause
             self._timer.cancel()
@@ -224,7 +220,7 @@ class Held(Generic[E]):
 
     def _on_doubt(self) -> None:
         """The store may be another one, which lacks the key: look again, without the watch of the store before."""
-        if self._watching is not None and not self._is_over and self.error is None:
+        if self._watching is not None and not self.is_over and self.error is None:
             self._watching.cancel()
             self._begin_watching()
 
@@ -258,7 +254,7 @@ class Held(Generic[E]):
         self._cancels = False
         if self.is_lost and self.error is None:
             self._expire()
-        self._is_over = True
+        self.is_over = True
         self._timer.cancel()
         self._loan.on_loss(None)
         self._loan.on_doubt(None)

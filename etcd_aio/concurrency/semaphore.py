@@ -10,7 +10,7 @@ from etcd_aio.concurrency.held import later_event
 from etcd_aio.concurrency.line import Line
 from etcd_aio.concurrency.lock import Lock
 from etcd_aio.concurrency.options import HoldOptions
-from etcd_aio.concurrency.permits import Request, Verdict, is_free, is_marked, judge, judge_ends
+from etcd_aio.concurrency.permits import PermitRequest, PermitVerdict, is_free, is_marked, judge, judge_ends
 from etcd_aio.concurrency.place import ENTRY_LIMIT, LineKeys, Listed, Place, State
 from etcd_aio.errors import ClientUsageError, EtcdError, InvalidRequestError, LockLostError
 from etcd_aio.lease import LeaseSource, OnLost
@@ -20,7 +20,7 @@ from etcd_aio.types import KeyLike
 class PermitLine(Line[LockLostError]):
     """One acquisition of permits: a `Line` with another rule."""
 
-    def __init__(self, options: HoldOptions[LockLostError], keys: LineKeys, request: Request) -> None:
+    def __init__(self, options: HoldOptions[LockLostError], keys: LineKeys, request: PermitRequest) -> None:
         super().__init__(options, keys, request.value(is_held=False))
         self._request = request
         self._is_head = False
@@ -76,7 +76,7 @@ class PermitLine(Line[LockLostError]):
             place.ahead, self._is_head = verdict.ahead, verdict.is_head
             place.move(State.WAITING)
 
-    async def _verdict(self, place: Place) -> Verdict:
+    async def _verdict(self, place: Place) -> PermitVerdict:
         """Look at both ends of the line; at more of them while data stands between the contenders."""
         while True:
             first, last = self._first(self._oldest, place.revision), self._last(self._youngest, place.revision)
@@ -123,7 +123,7 @@ class PermitLine(Line[LockLostError]):
             else:
                 return
 
-    def _judge(self, found: RangeResult) -> Verdict:
+    def _judge(self, found: RangeResult) -> PermitVerdict:
         return judge(self._mine(found), self.place.key, self.place.revision, self._request)
 
     def _mine(self, found: RangeResult) -> list[KeyValue]:
@@ -162,7 +162,7 @@ class Semaphore(Lock):
         if whole_number(permits, "permits", minimum=1) > limit:
             raise InvalidRequestError(f"permits must be at most the limit of {limit}, got {permits}")
         super().__init__(store, source, name, ttl=ttl, timeout=timeout, margin=margin, on_lost=on_lost)
-        self._request = Request(limit, permits)
+        self._request = PermitRequest(limit, permits)
 
     @property
     def limit(self) -> int:

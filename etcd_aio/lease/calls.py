@@ -1,6 +1,7 @@
 """Leases: the lease calls, their arguments and their results."""
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from typing import TYPE_CHECKING, TypeAlias
 
 from etcd_aio import methods, pb
 from etcd_aio.arguments import flag, lease_id
@@ -19,10 +20,10 @@ from etcd_aio.types import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from etcd_aio.error_handler import Invoker
     from etcd_aio.lease.pool import LeasePool
+
+Show: TypeAlias = Callable[[LeaseTimeToLiveResult], LeaseTimeToLiveResult]
 
 
 class Leases:
@@ -32,18 +33,24 @@ class Leases:
     key-value calls do.
     """
 
-    def __init__(self, invoker: "Invoker", keeper: LeaseKeeper) -> None:
+    def __init__(
+        self, invoker: "Invoker", keeper: LeaseKeeper, show: Show | None = None, beneath: "Leases | None" = None
+    ) -> None:
         self._invoker = invoker
         self._keeper = keeper
+        self._show = show
+        self._beneath = beneath  # has the pool
         self._pool: LeasePool | None = None
 
     @property
     def pool(self) -> "LeasePool":
         """The leases that the client lends for one acquisition each, as to locks; made at its first use. For recipes.
 
-        A lease that is given back clean is lent again, so an acquisition mostly needs no grant. Closing the client
+        A lease that is returned clean is lent again, so an acquisition mostly needs no grant. Closing the client
         tells the borrowers, while it still works.
         """
+        if self._beneath is not None:
+            return self._beneath.pool
         if self._pool is None:
             from etcd_aio.lease.pool import LeasePool
 
@@ -53,11 +60,13 @@ class Leases:
     @property
     def used_pool(self) -> "LeasePool | None":
         """The pool if it was used, for closing the client."""
-        return self._pool
+        return self._pool if self._beneath is None else self._beneath.used_pool
 
-    def through(self, show: "Callable[[LeaseTimeToLiveResult], LeaseTimeToLiveResult]") -> "Leases":
+    def through(self, show: Show) -> "Leases":
         """The same calls, with the keys of a lease as a store that wraps another one shows them."""
-        return ViewedLeases(self, show)
+        beneath = self._show
+        seen = show if beneath is None else lambda result: show(beneath(result))
+        return Leases(self._invoker, self._keeper, seen, self)
 
     def kept(
         self,
@@ -164,38 +173,9 @@ class Leases:
             LeaseTimeToLiveResult: `is_expired` is True if there is no such lease, which raises no error.
         """
         request = pb.LeaseTimeToLiveRequest(id=lease_id(lease), keys=flag(keys, "keys"))
-        return await self._invoker.unary(methods.LEASE_TIME_TO_LIVE, request, timeout=timeout, retry=retry)
+        result = await self._invoker.unary(methods.LEASE_TIME_TO_LIVE, request, timeout=timeout, retry=retry)
+        return result if self._show is None else self._show(result)
 
     async def list(self, *, timeout: Timeout = UNSET, retry: RetryMode | None = None) -> LeaseListResult:
         """List the ids of all leases."""
         return await self._invoker.unary(methods.LEASE_LEASES, pb.LeaseLeasesRequest(), timeout=timeout, retry=retry)
-
-
-class ViewedLeases(Leases):
-    """The lease calls, as a store that wraps another one shows them.
-
-    Args:
-        leases: those of the store beneath.
-        show: returns the result of `time_to_live` with the keys as they are to be seen.
-    """
-
-    def __init__(self, leases: Leases, show: "Callable[[LeaseTimeToLiveResult], LeaseTimeToLiveResult]") -> None:
-        super().__init__(leases._invoker, leases._keeper)
-        self._leases = leases
-        self._show = show
-
-    @property
-    def pool(self) -> "LeasePool":
-        """The leases that the client lends; see `Leases.pool`."""
-        return self._leases.pool
-
-    @property
-    def used_pool(self) -> "LeasePool | None":
-        """The pool if it was used."""
-        return self._leases.used_pool
-
-    async def time_to_live(
-        self, lease: LeaseLike, keys: bool = False, *, timeout: Timeout = UNSET, retry: RetryMode | None = None
-    ) -> LeaseTimeToLiveResult:
-        """Get how long a lease still lasts; see `Leases.time_to_live`. `keys` are those that the store has."""
-        return self._show(await self._leases.time_to_live(lease, keys, timeout=timeout, retry=retry))

@@ -274,7 +274,7 @@ class KeptLease(NotAwaitable):
     def _on_lost(self, error: LeaseLostError) -> None:
         self.error = error
         self._gone.set()
-        self._doubt_no_more()
+        self._keeper.doubts.remove(self._doubt)
         self._keeper.tell("lost", self._id, self.ttl, error)
         self._tell(error)
 
@@ -348,16 +348,13 @@ class KeptLease(NotAwaitable):
             on_end(error)
 
     def _keep_no_more(self) -> None:
-        self._doubt_no_more()
+        self._keeper.doubts.remove(self._doubt)
         if self._scheduled is not None:
             self._keeper.forget(self._scheduled)
 
     def _doubt(self) -> None:
         if self.on_doubt is not None:
             self.on_doubt()
-
-    def _doubt_no_more(self) -> None:
-        self._keeper.doubts.remove(self._doubt)
 
     async def _revoke_shielded(self, longest: float | None) -> None:
         task = self._keeper.end(self._revoke_quietly(self._id), f"revoke lease 0x{self._id:x}", is_awaited=True)

@@ -18,7 +18,7 @@ from etcd_aio.base import check_timeout, when_constructed
 from etcd_aio.calls import StoreCalls
 from etcd_aio.concurrency import Holding, HoldOptions, OnLost, OwnKey
 from etcd_aio.errors import BarrierTimeoutError, ClientUsageError, LockLostError, TooManyParticipantsError
-from etcd_aio.recipes.barrier.meeting import Await, Open, Participant, Step, entering, leaving
+from etcd_aio.recipes.barrier.meeting import Await, Entering, Open, Participant, Step, entering, leaving
 from etcd_aio.types import KeyLike
 
 _MOST_CONDITIONS: Final = 120  # other participants that `ready` depends on; etcd accepts 128 comparisons
@@ -137,13 +137,8 @@ class _Participation(OwnKey[LockLostError]):
 
     async def _enter_once(self) -> bool:
         """Look, and do what is next. Returns whether this has entered."""
-        listed, ready, last = await self._look()
-        if self._seen is not None and self._seen[0] > ready:  # it is deleted already
-            ready, last = self._seen
-        step = entering(self._own, listed, ready, self._count, last=last, is_overdue=self._is_overdue)
-        match step:
+        match await self._next_step():
             case Step.ENTER:
-                self._opened, self._last = ready, ready if last is None else last
                 return True
             case Open(members):
                 await self._open(members)
@@ -156,6 +151,13 @@ class _Participation(OwnKey[LockLostError]):
                 raise TooManyParticipantsError(text)
             case _:
                 raise self.lost("its key is gone: it was deleted, or its lease was revoked")
+
+    async def _next_step(self) -> Entering:
+        listed, ready, last = await self._look()
+        if self._seen is not None and self._seen[0] > ready:  # it is deleted already
+            ready, last = self._seen
+        self._opened, self._last = ready, ready if last is None else last
+        return entering(self._own, listed, ready, self._count, last=last, is_overdue=self._is_overdue)
 
     async def _look(self) -> tuple[list[Participant], int, int | None]:
         """The participants, the `mod_revision` of `ready`, and the last participant that it names, at one revision."""
@@ -178,9 +180,7 @@ class _Participation(OwnKey[LockLostError]):
         """Wait until `ready` is put, or the own key is deleted, or there is reason to look again."""
         async with self._store.watch(self._ready, filters=("no_delete",), timeout=None) as watcher:
             while True:
-                listed, ready, last = await self._look()
-                step = entering(self._own, listed, ready, self._count, last=last, is_overdue=self._is_overdue)
-                if step is not Step.WAIT:
+                if await self._next_step() is not Step.WAIT:
                     return
                 with suppress(TimeoutError):
                     async with asyncio.timeout(_CHECK_SECONDS):
