@@ -158,7 +158,7 @@ class Held(Generic[E]):
         return self.error
 
     def conditions(self) -> tuple[Compare, Compare]:
-        """What etcd compares to find out whether it is held: the own key is there, with its lease."""
+        """The conditions of etcd that it is held: the own key is there, with its lease."""
         own = Key(self.key)
         return own.create_revision == self.revision, own.lease == self._loan.id
 
@@ -169,7 +169,7 @@ class Held(Generic[E]):
     # Losing.
 
     def lose(self, reason: str, cause: BaseException | None = None) -> E:
-        """It is lost: tell the block. Returns the error that leaving raises."""
+        """Lose it, and end the block. Returns the error that leaving raises."""
         error = self._lose(reason, cause)
         if self._cancels and not self.is_over:
             # A task that finds the loss by a call of its own goes on with the error: it may catch that.
@@ -250,7 +250,7 @@ class Held(Generic[E]):
     # Leaving.
 
     def stop(self) -> None:
-        """The block has ended: look at the clock once more, and tell nothing any more."""
+        """End the block: look at the clock once more, and cancel nothing any more."""
         self._cancels = False
         if self.is_lost and self.error is None:
             self._expire()

@@ -1,20 +1,12 @@
 """Interruption: a wait that ends when its deadline passes, or when what it needs is lost."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from types import TracebackType
-from typing import Protocol, Self
+from typing import Self
 
 from etcd_aio.base import TaskCanceller
 from etcd_aio.errors import EtcdError
-
-
-class Leave(Protocol):
-    """Undoes an acquisition that has failed."""
-
-    async def __call__(self, *, is_cancelled: bool) -> None:
-        """Undo it; a caller that is cancelled waits for half a second at most."""
-        ...
 
 
 class Interruption:
@@ -25,12 +17,14 @@ class Interruption:
     Args:
         timeout: seconds until it interrupts by itself; None for never.
         late: makes the error of that.
-        leave: called at the end of a block that has failed.
+        leave: called at the end of a block that has failed, with whether its task is cancelled.
     """
 
     __slots__ = ("_canceller", "_is_over", "_late", "_leave", "_timer", "error")
 
-    def __init__(self, timeout: float | None, late: Callable[[], EtcdError], leave: Leave) -> None:
+    def __init__(
+        self, timeout: float | None, late: Callable[[], EtcdError], leave: Callable[[bool], Awaitable[None]]
+    ) -> None:
         self._canceller = TaskCanceller()
         self._is_over = False
         self._late = late
@@ -67,7 +61,7 @@ class Interruption:
         if raised is None:
             return
         try:
-            await self._leave(is_cancelled=isinstance(raised, asyncio.CancelledError))
+            await self._leave(isinstance(raised, asyncio.CancelledError))
         except asyncio.CancelledError as cancelled:
             self._leave_with(cancelled)
             raise

@@ -47,11 +47,12 @@ class Leadership(Holding[LeadershipLostError]):
         self,
         options: HoldOptions[LeadershipLostError],
         value: ValueLike,
-        stand: Callable[[Line[LeadershipLostError]], Awaitable[None]],
+        stand: Callable[[Line[LeadershipLostError]], Awaitable[bool]],
     ) -> None:
         super().__init__(options)
         self._value = to_bytes(value, "value")
-        self._line = Line(options, lock_keys(options.name), self._value)
+        self._line = Line(options, lock_keys(options.name))
+        self._line.value = self._value
         self._stand = stand
         self._is_used = False
         self._revision = 0  # the `mod_revision` of the key, as far as it is known
@@ -77,17 +78,13 @@ class Leadership(Holding[LeadershipLostError]):
         if held.is_lost:  # the wait took until the end of the lease
             await self._leave(None)
         present = self._line.present
-        if present is not None and present.value != self._value:
-            await self._replace_value(self._value)
+        if present is not None and present.value != self._value:  # of an earlier process with the same lease
+            try:
+                await self.proclaim(self._value)
+            except BaseException as raised:  # a cancellation too: the block is not entered
+                await self._leave(raised)
+                raise
         return self
-
-    async def _replace_value(self, value: bytes) -> None:
-        """Proclaim the value in place of that of an earlier process with the same lease."""
-        try:
-            await self.proclaim(value)
-        except BaseException as raised:  # a cancellation too: the block is not entered
-            await self._leave(raised)
-            raise
 
     async def __aexit__(
         self, exc_type: type[BaseException] | None, exc: BaseException | None, traceback: TracebackType | None

@@ -16,7 +16,7 @@ from etcd_aio import RangeResult, op
 from etcd_aio.concurrency.held import later_event
 from etcd_aio.concurrency.options import E, HoldOptions
 from etcd_aio.concurrency.own_key import OwnKey
-from etcd_aio.concurrency.place import ENTRY_LIMIT, LineKeys, Listed, Place, State
+from etcd_aio.concurrency.place import ENTRY_LIMIT, LineKeys, Listed, Place, PlaceState
 from etcd_aio.errors import LeaseNotFoundError
 from etcd_aio.lease import Loan
 
@@ -27,23 +27,23 @@ class Line(OwnKey[E]):
     Args:
         options: how it is held.
         keys: where the keys of the line are.
-        value: of the own key; an attribute, for the next acquisition.
 
     Attributes:
+        value: of the own key, for the next acquisition.
         place: the place in the line, from `stand` on.
     """
 
-    def __init__(self, options: HoldOptions[E], keys: LineKeys, value: bytes) -> None:
+    def __init__(self, options: HoldOptions[E], keys: LineKeys) -> None:
         super().__init__(options, keys.own)
         self._keys = keys
         self._listed = self._entry_range()
-        self.value = value
+        self.value = b""
         self.place = Place(keys, 0)
 
     # Standing in line.
 
-    async def stand(self, timeout: float | None) -> None:
-        """Enter the line, and wait until this place holds.
+    async def stand(self, timeout: float | None) -> bool:
+        """Enter the line, and wait until this place holds; then it is True.
 
         Args:
             timeout: seconds; None for no limit.
@@ -57,8 +57,9 @@ class Line(OwnKey[E]):
         """
         async with self.waiting(timeout):
             await self._enter(waits=True)
-            while self.place.state is not State.HELD:
+            while self.place.state is not PlaceState.HELD:
                 await self._advance()
+        return True
 
     async def try_stand(self) -> bool:
         """Enter the line if it is empty, and stay if this place holds at once. If it is not empty, write nothing."""
@@ -66,14 +67,14 @@ class Line(OwnKey[E]):
             return False
         async with self.waiting(None):
             is_in_line = await self._enter(waits=False)
-            while is_in_line and self.place.state is State.LOOKING:
+            while is_in_line and self.place.state is PlaceState.LOOKING:
                 await self._advance()
-        if is_in_line and self.place.state is State.HELD:
+        if is_in_line and self.place.state is PlaceState.HELD:
             return True
         await self.leave()
         return False
 
-    async def resume(self, lease: int, revision: int) -> None:
+    async def resume(self, lease: int, revision: int) -> bool:
         """Take the place of an earlier process with the same lease, whose key is there and holds.
 
         Args:
@@ -97,10 +98,11 @@ class Line(OwnKey[E]):
             self._use(loan)
             self.revision = revision
             self.place.created(revision, (), limit=0)  # nothing was listed yet
-            while self.place.state is State.LOOKING:
+            while self.place.state is PlaceState.LOOKING:
                 await self._advance()
-            if self.place.state is not State.HELD:
+            if self.place.state is not PlaceState.HELD:
                 raise self.lost("another one is before it")
+        return True
 
     async def _is_taken(self) -> bool:
         limit = 1
@@ -123,7 +125,7 @@ class Line(OwnKey[E]):
 
     def _use(self, loan: Loan) -> None:
         self.place = Place(self._keys, loan.id)
-        self.place.move(State.ENTERING)
+        self.place.move(PlaceState.ENTERING)
         super()._use(loan)
 
     def _entry_range(self) -> op.RangeOp:
@@ -136,7 +138,7 @@ class Line(OwnKey[E]):
 
     async def _advance(self) -> None:
         await self.persist(self._look_or_wait)
-        if self.place.state is State.LOST:
+        if self.place.state is PlaceState.LOST:
             lease = "its lease" if self.loan is None else f"its lease 0x{self.loan.id:x}"
             raise self.lost(f"its key is gone: it was deleted, or {lease} was revoked")
 
@@ -165,7 +167,7 @@ class Line(OwnKey[E]):
         place = self.place
         async with self._store.watch(ahead.key, timeout=None) as watcher:
             place.checked(await self._store.get(ahead.key))
-            while place.state is State.WAITING:
+            while place.state is PlaceState.WAITING:
                 event = await later_event(watcher, ahead.create_revision)
                 place.checked(event.kv if event.is_put else None)
 
@@ -174,18 +176,18 @@ class Line(OwnKey[E]):
     async def leave(self, *, is_cancelled: bool = False) -> None:
         """Leave the line; see `OwnKey.leave`."""
         place = self.place
-        if place.state is State.LOST:
+        if place.state is PlaceState.LOST:
             self.is_dirty = True  # the key may be there, without its lease
-        elif place.state is not State.OUT:
-            place.move(State.LEAVING)
+        elif place.state is not PlaceState.OUT:
+            place.move(PlaceState.LEAVING)
         await super().leave(is_cancelled=is_cancelled)
-        if place.state is not State.OUT:
-            place.move(State.OUT)
+        if place.state is not PlaceState.OUT:
+            place.move(PlaceState.OUT)
 
     def leave_lost(self) -> None:
         """Leave the line in the background: what was held is lost."""
         super().leave_lost()
-        self.place.move(State.LOST)
+        self.place.move(PlaceState.LOST)
 
     def _reason_of_delay(self) -> str:
         ahead = self.place.ahead

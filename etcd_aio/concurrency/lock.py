@@ -7,6 +7,7 @@ import asyncio
 import os
 import socket
 import sys
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from functools import lru_cache
 from types import TracebackType
@@ -110,20 +111,13 @@ class Lock(Holding[LockLostError]):
         return self._line_keys(name)
 
     def _new_line(self) -> Line[LockLostError]:
-        return Line(self._options, self._keys, self._key_value())
+        return Line(self._options, self._keys)
 
     def _key_value(self) -> bytes:
         if self._value is not None:
             return self._value
         task = asyncio.current_task()
         return _description("" if task is None else task.get_name(), os.getpid())
-
-    def _next_acquisition(self) -> Line[LockLostError]:
-        if self._line is None:
-            self._line = self._new_line()
-        else:
-            self._line.value = self._key_value()
-        return self._line
 
     @when_constructed
     def __repr__(self) -> str:
@@ -140,21 +134,15 @@ class Lock(Holding[LockLostError]):
     async def __aexit__(
         self, exc_type: type[BaseException] | None, exc: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        task = asyncio.current_task()
-        guard = self._block_of(task)[1]
+        task, blocks = asyncio.current_task(), self._blocks[::-1]
+        # The block that this task leaves: its youngest; if it has entered none, the one that holds.
+        left = next((block for block in blocks if block[0] is task), None)
+        left = left or next((block for block in blocks if block[1] is self._guard), None)
+        if left is not None:
+            self._blocks.remove(left)
         # Otherwise it was released within the block, and another task may have acquired it since.
-        if self._guard is not None and (self._guard is guard or self._owner is task):
+        if self._guard is not None and (self._owner is task or (left is not None and self._guard is left[1])):
             await self._leave(exc)
-
-    def _block_of(self, task: "asyncio.Task[object] | None") -> "_Block":
-        """Take the block that this task leaves: its youngest; if it has entered none, the one that holds."""
-        blocks = self._blocks[::-1]
-        found = next((block for block in blocks if block[0] is task), None)
-        found = found or next((block for block in blocks if block[1] is self._guard), None)
-        if found is None:
-            return (None, None)
-        self._blocks.remove(found)
-        return found
 
     async def acquire(self) -> None:
         """Wait until the lock is held. `async with` does this on entering, and releases the lock whatever happens.
@@ -171,15 +159,7 @@ class Lock(Holding[LockLostError]):
 
         Cancellation: the key is deleted within half a second, or in the background.
         """
-        if self._enter_again():
-            return
-        line = self._next_acquisition()
-        self._is_entering = True
-        try:
-            await line.stand(self._timeout)
-        finally:
-            self._is_entering = False
-        await self._hold(line)
+        await self._acquire(lambda line: line.stand(self._timeout))
 
     async def try_acquire(self) -> bool:
         """Acquire the lock if it is free; if it is taken, nothing is written. Returns whether it is held now.
@@ -189,17 +169,7 @@ class Lock(Holding[LockLostError]):
 
         Cancellation: as of `acquire`.
         """
-        if self._enter_again():
-            return True
-        line = self._next_acquisition()
-        self._is_entering = True
-        try:
-            is_held = await line.try_stand()
-        finally:
-            self._is_entering = False
-        if is_held:
-            await self._hold(line)
-        return is_held
+        return await self._acquire(lambda line: line.try_stand())
 
     async def release(self) -> None:
         """Release the lock. If etcd does not answer, that goes on in the background.
@@ -228,11 +198,22 @@ class Lock(Holding[LockLostError]):
         self._depth += 1
         return True
 
-    async def _hold(self, line: Line[LockLostError]) -> None:
-        held = self._begin(line)
-        self._owner, self._depth, self._process = asyncio.current_task(), 1, os.getpid()
-        if held.is_late:  # the wait took until the end of the lease
-            await self._leave(None)
+    async def _acquire(self, stand: Callable[[Line[LockLostError]], Awaitable[bool]]) -> bool:
+        if self._enter_again():
+            return True
+        line = self._line = self._line or self._new_line()
+        line.value = self._key_value()
+        self._is_entering = True
+        try:
+            is_held = await stand(line)
+        finally:
+            self._is_entering = False
+        if is_held:
+            held = self._begin(line)
+            self._owner, self._depth, self._process = asyncio.current_task(), 1, os.getpid()
+            if held.is_late:  # the wait took until the end of the lease
+                await self._leave(None)
+        return is_held
 
     async def _leave(self, raised: BaseException | None) -> None:
         held, line = self._held, self._line

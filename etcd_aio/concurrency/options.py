@@ -31,7 +31,7 @@ class Subject(Generic[E]):
 
 @dataclass(frozen=True, slots=True)
 class HoldOptions(Generic[E]):
-    """How something is held by a key with a lease.
+    """The options of something that is held by a key with a lease.
 
     Attributes:
         store: carries out the calls.

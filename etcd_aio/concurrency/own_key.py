@@ -121,7 +121,7 @@ class OwnKey(Generic[E]):
             LockLostError: or what `subject.lost` is: the lease is lost.
         """
         self._trouble = None
-        leave = self._abandon_early if abandons else self.leave
+        leave = self._abandon_early if abandons else self._leave_early
         self._interruption = Interruption(timeout, self._late, leave)
         if self.loan is not None:
             self.loan.on_loss(self._on_loss)
@@ -256,7 +256,10 @@ class OwnKey(Generic[E]):
         if loan is not None:
             loan.abandon()
 
-    async def _abandon_early(self, *, is_cancelled: bool) -> None:
+    async def _leave_early(self, is_cancelled: bool) -> None:
+        await self.leave(is_cancelled=is_cancelled)
+
+    async def _abandon_early(self, is_cancelled: bool) -> None:
         self.abandon()
 
     def _taken(self) -> Loan | None:

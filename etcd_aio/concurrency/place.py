@@ -40,7 +40,7 @@ ENTRY_LIMIT: Final = 16
 SMALLEST_LOOK: Final = 2  # keys: its own and the next one
 
 
-class State(Enum):
+class PlaceState(Enum):
     """The state of a contender; see above."""
 
     __hash__ = object.__hash__  # an Enum's own is written in Python
@@ -54,14 +54,14 @@ class State(Enum):
     LOST = "lost"
 
 
-_MAY_FOLLOW: Final[Mapping[State, frozenset[State]]] = {
-    State.OUT: frozenset({State.ENTERING}),
-    State.ENTERING: frozenset({State.HELD, State.LOOKING, State.LEAVING, State.LOST}),
-    State.LOOKING: frozenset({State.HELD, State.WAITING, State.LEAVING, State.LOST}),
-    State.WAITING: frozenset({State.LOOKING, State.LEAVING, State.LOST}),
-    State.HELD: frozenset({State.LEAVING, State.LOST}),
-    State.LEAVING: frozenset({State.OUT}),
-    State.LOST: frozenset({State.OUT}),
+_MAY_FOLLOW: Final[Mapping[PlaceState, frozenset[PlaceState]]] = {
+    PlaceState.OUT: frozenset({PlaceState.ENTERING}),
+    PlaceState.ENTERING: frozenset({PlaceState.HELD, PlaceState.LOOKING, PlaceState.LEAVING, PlaceState.LOST}),
+    PlaceState.LOOKING: frozenset({PlaceState.HELD, PlaceState.WAITING, PlaceState.LEAVING, PlaceState.LOST}),
+    PlaceState.WAITING: frozenset({PlaceState.LOOKING, PlaceState.LEAVING, PlaceState.LOST}),
+    PlaceState.HELD: frozenset({PlaceState.LEAVING, PlaceState.LOST}),
+    PlaceState.LEAVING: frozenset({PlaceState.OUT}),
+    PlaceState.LOST: frozenset({PlaceState.OUT}),
 }
 
 
@@ -124,7 +124,7 @@ class LineKeys:
         return bool(number) and not number.strip(_DIGITS)
 
     def _number(self, key: bytes) -> bytes:
-        """What ends the key, if it is of a kind of this line."""
+        """The end of the key, if it is of a kind of this line."""
         start = len(self.before)
         for kind in self.kinds:
             if key.startswith(kind, start):
@@ -174,11 +174,11 @@ class Place:
         self._lease = lease
         self.key = keys.key(lease)
         self.revision = 0
-        self.state = State.OUT
+        self.state = PlaceState.OUT
         self.limit = SMALLEST_LOOK
         self.ahead: Listed | None = None
 
-    def move(self, state: State) -> None:
+    def move(self, state: PlaceState) -> None:
         """Go to another state.
 
         Raises:
@@ -200,7 +200,7 @@ class Place:
         is_first = len(found) < limit and not any(
             kv.create_revision < revision and self.keys.may_have(kv.key) for kv in found
         )
-        self.move(State.HELD if is_first else State.LOOKING)
+        self.move(PlaceState.HELD if is_first else PlaceState.LOOKING)
 
     def looked(self, found: Sequence[Listed], own: Listed | None) -> None:
         """The keys before it were listed.
@@ -211,13 +211,13 @@ class Place:
             own: its own key with its lease, if there is such a key.
         """
         if own is None or (own.key, own.create_revision, own.lease) != (self.key, self.revision, self._lease):
-            self.move(State.LOST)
+            self.move(PlaceState.LOST)
             return
         self.ahead = next((kv for kv in found if kv.key != self.key and self.keys.has(kv)), None)
         if self.ahead is not None:
-            self.move(State.WAITING)
+            self.move(PlaceState.WAITING)
         elif len(found) < self.limit:
-            self.move(State.HELD)
+            self.move(PlaceState.HELD)
         else:  # all of them are data, or belong to other names: look again, at more
             self.limit *= 2
 
@@ -235,4 +235,4 @@ class Place:
     def vanished(self) -> None:
         """The key to wait for was deleted, or the wait for that cannot go on."""
         self.ahead = None
-        self.move(State.LOOKING)
+        self.move(PlaceState.LOOKING)

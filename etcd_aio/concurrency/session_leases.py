@@ -260,9 +260,7 @@ class _SessionLoan(Loan):
         """See `Loan.give_back`."""
         self._leases.returned(self, is_clean=True)
 
-    def abandon(self) -> None:
-        """See `Loan.abandon`."""
-        self._leases.returned(self, is_clean=True)
+    abandon = give_back  # the session goes on
 
     async def revoke(self) -> bool:
         """See `Loan.revoke`: the session deletes the key, and sweeps it until it ends."""

@@ -69,7 +69,7 @@ class LeaseKeeper:
 
     Attributes:
         clock: the clock of all deadlines of leases.
-        doubts: who is told when the store may be another one than before.
+        doubts: functions to call when the store may be another one than before.
         losses: the warning for leases that were lost.
         refusals: the warning for leases that the server refuses to renew.
         leftovers: the warning for leases that could not be revoked.

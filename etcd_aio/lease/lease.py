@@ -13,7 +13,7 @@ from etcd_aio.arguments import cancels_block
 from etcd_aio.base.aio import TaskCanceller
 from etcd_aio.base.call_options import UNSET, Timeout
 from etcd_aio.errors import ClientUsageError, LeaseLostError
-from etcd_aio.lease.kept_lease import KeptLease, OnDoubt, OnEnd
+from etcd_aio.lease.kept_lease import KeptLease
 
 if TYPE_CHECKING:
     from etcd_aio.lease.keeper import LeaseKeeper
@@ -53,10 +53,8 @@ class Lease(KeptLease):
         id: int | None = None,
         adopt: bool = False,
         timeout: Timeout = UNSET,
-        on_end: OnEnd | None = None,
-        on_doubt: OnDoubt | None = None,
     ) -> None:
-        super().__init__(keeper, ttl, id=id, adopt=adopt, timeout=timeout, on_end=on_end, on_doubt=on_doubt)
+        super().__init__(keeper, ttl, id=id, adopt=adopt, timeout=timeout)
         self._cancels = cancels_block(on_lost)
         self._canceller: TaskCanceller | None = None
 

@@ -15,7 +15,7 @@ from etcd_aio.concurrency.leaders import Candidates, Leader
 from etcd_aio.concurrency.leadership import Leadership
 from etcd_aio.concurrency.line import Line
 from etcd_aio.concurrency.own_key import OwnKey
-from etcd_aio.concurrency.place import Place, State
+from etcd_aio.concurrency.place import Place, PlaceState
 
 
 def release_without_guard() -> None:
@@ -33,9 +33,9 @@ def no_own_key_check() -> None:
 
     def careless(self: Place, found: Any, own: Any) -> None:
         looked(self, found, own)
-        if self.state is State.LOST:
-            self.state = State.LOOKING
-            self.move(State.HELD)
+        if self.state is PlaceState.LOST:
+            self.state = PlaceState.LOOKING
+            self.move(PlaceState.HELD)
 
     swap(Place, "looked", careless)
 
@@ -45,7 +45,7 @@ def get_then_watch() -> None:
 
     async def wait(self: Any, ahead: Any) -> None:
         self.place.checked(await self._store.get(ahead.key, keys_only=True))
-        if self.place.state is State.WAITING:
+        if self.place.state is PlaceState.WAITING:
             await asyncio.sleep(0.05)  # the member is slow
             async with self._store.watch(ahead.key, filters=("no_put",), timeout=None) as watcher:
                 await anext(watcher)
@@ -60,7 +60,7 @@ def get_then_watch_an_old_revision() -> None:
     async def wait(self: Any, ahead: Any) -> None:
         found = await self._store.range(ahead.key, keys_only=True)
         self.place.checked(found[0] if found else None)
-        if self.place.state is State.WAITING:
+        if self.place.state is PlaceState.WAITING:
             revision = ahead.create_revision + 1
             async with self._store.watch(ahead.key, filters=("no_put",), start_revision=revision) as watcher:
                 await anext(watcher)
@@ -76,7 +76,7 @@ def herd() -> None:
     async def wait(self: Any, ahead: Any) -> None:
         async with self._store.watch(prefix=self.place.keys.before, filters=("no_put",), timeout=None) as watcher:
             self.place.checked(await self._store.get(ahead.key))
-            if self.place.state is State.WAITING:
+            if self.place.state is PlaceState.WAITING:
                 await anext(watcher)
                 self.place.vanished()
 
@@ -100,7 +100,7 @@ def queue_jumped() -> None:
 
     def created(self: Place, revision: int, found: object, limit: int = 0) -> None:
         self.revision = revision
-        self.move(State.HELD)
+        self.move(PlaceState.HELD)
 
     swap(Place, "created", created)
 

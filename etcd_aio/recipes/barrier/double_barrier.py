@@ -18,7 +18,7 @@ from etcd_aio.base import check_timeout, when_constructed
 from etcd_aio.calls import StoreCalls
 from etcd_aio.concurrency import Holding, HoldOptions, OnLost, OwnKey
 from etcd_aio.errors import BarrierTimeoutError, ClientUsageError, LockLostError, TooManyParticipantsError
-from etcd_aio.recipes.barrier.meeting import Await, Entering, Open, Participant, Step, entering, leaving
+from etcd_aio.recipes.barrier.meeting import Await, Entering, MeetingStep, Open, Participant, entering, leaving
 from etcd_aio.types import KeyLike
 
 _MOST_CONDITIONS: Final = 120  # other participants that `ready` depends on; etcd accepts 128 comparisons
@@ -138,15 +138,15 @@ class _Participation(OwnKey[LockLostError]):
     async def _enter_once(self) -> bool:
         """Look, and do what is next. Returns whether this has entered."""
         match await self._next_step():
-            case Step.ENTER:
+            case MeetingStep.ENTER:
                 return True
             case Open(members):
                 await self._open(members)
                 return False
-            case Step.WAIT:
+            case MeetingStep.WAIT:
                 await self._wait_ready()
                 return False
-            case Step.TOO_MANY:
+            case MeetingStep.TOO_MANY:
                 text = f"{self._subject.what} has all its {self._count} participants"
                 raise TooManyParticipantsError(text)
             case _:
@@ -180,7 +180,7 @@ class _Participation(OwnKey[LockLostError]):
         """Wait until `ready` is put, or the own key is deleted, or there is reason to look again."""
         async with self._store.watch(self._ready, filters=("no_delete",), timeout=None) as watcher:
             while True:
-                if await self._next_step() is not Step.WAIT:
+                if await self._next_step() is not MeetingStep.WAIT:
                     return
                 with suppress(TimeoutError):
                     async with asyncio.timeout(_CHECK_SECONDS):
@@ -205,7 +205,7 @@ class _Participation(OwnKey[LockLostError]):
         listed, _, _ = await self._look()
         step = leaving(self._own, listed, self._last)
         match step:
-            case Step.LEFT:
+            case MeetingStep.LEFT:
                 return True
             case Await(other, deletes_own):
                 if deletes_own:

@@ -17,7 +17,7 @@ def requests() -> int:
     return task.cancelling()
 
 
-async def nothing_to_leave(*, is_cancelled: bool) -> None:
+async def nothing_to_leave(is_cancelled: bool) -> None:
     """There is no key."""
 
 

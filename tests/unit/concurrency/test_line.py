@@ -95,7 +95,7 @@ def new_line(store: Any, source: Any) -> Line[LockLostError]:
     options = HoldOptions.checked(
         store, source, "a", 10, None, "cancel", kind="lock", lost=LockLostError, late=LockTimeoutError
     )
-    return Line(options, lock_keys(b"a"), b"")
+    return Line(options, lock_keys(b"a"))
 
 
 async def test_a_lease_that_is_lost_when_it_is_lent_ends_the_wait_before_it_begins() -> None:

@@ -853,11 +853,13 @@ async def test_invalid_arguments_are_refused_at_once(members: FakeLeases) -> Non
 
 async def test_the_holder_of_the_lease_in_a_block_is_told_of_its_end_too(members: FakeLeases) -> None:
     ends: list[LeaseLostError | None] = []
-    async with Lease(members.keeper, 10, on_end=ends.append):
+    one, other = lease(members), lease(members)
+    one.on_end = other.on_end = ends.append
+    async with one:
         assert ends == []
     assert ends == [None]
     with pytest.raises(LeaseExpiredError) as caught:
-        async with Lease(members.keeper, 10, on_end=ends.append):
+        async with other:
             members.is_reachable = False
             await asyncio.sleep(100)
     assert ends == [None, caught.value]
