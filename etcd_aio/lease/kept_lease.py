@@ -253,10 +253,8 @@ class KeptLease(NotAwaitable):
             ClientUsageError: the lease has not begun.
         """
         lease_id = self.id
-        if not self._is_orphan and not self._gone.is_set():
-            self._keeper.tell("ended", self._id, self.ttl)
-        self._is_orphan = True
         self._keep_no_more()
+        self._is_orphan = True
         return lease_id
 
     def _now(self, loop: asyncio.AbstractEventLoop) -> float:
@@ -336,10 +334,8 @@ class KeptLease(NotAwaitable):
         self.ttl = renewed.ttl
 
     def _end(self) -> None:
-        if not self._is_orphan and not self._gone.is_set():
-            self._keeper.tell("ended", self._id, self.ttl)
-        self._gone.set()
         self._keep_no_more()
+        self._gone.set()
         self._tell(None)
 
     def _tell(self, error: LeaseLostError | None) -> None:
@@ -348,6 +344,8 @@ class KeptLease(NotAwaitable):
             on_end(error)
 
     def _keep_no_more(self) -> None:
+        if not self._is_orphan and not self._gone.is_set():
+            self._keeper.tell("ended", self._id, self.ttl)
         self._keeper.doubts.remove(self._doubt)
         if self._scheduled is not None:
             self._keeper.forget(self._scheduled)
