@@ -1,4 +1,4 @@
-"""concurrency/line.py, concurrency/own_key.py, concurrency/options.py: what an error says of survived trouble."""
+"""concurrency/line.py, concurrency/options.py: what an error says of survived trouble."""
 
 from asyncio import Task
 from collections.abc import Coroutine
