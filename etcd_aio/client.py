@@ -488,7 +488,6 @@ class Client(Store, AsyncBlock):
         ends = loop.time() + _CLOSE_SECONDS
         try:
             with CancelScope(shield=True):  # a scope of anyio waits for this; a cancellation by asyncio ends the wait
-                self._keeper.is_closing = True
                 self._end_new_blocks()
                 await self.leases.pool.aclose()  # also if it is new: from now on it lends nothing
                 while True:

@@ -18,8 +18,7 @@ from typing import TYPE_CHECKING, Final, Generic
 
 from etcd_aio import Compare, Event, Key, KeyValue
 from etcd_aio.base import SOON, Backoff, Latch, Pauses, TaskCanceller, start_background_task
-from etcd_aio.calls import StoreCalls
-from etcd_aio.concurrency.options import E, Subject
+from etcd_aio.concurrency.options import E, HoldOptions
 from etcd_aio.errors import EtcdError, LeaseExpiredError, LeaseLostError, PermissionDeniedError
 from etcd_aio.lease import Loan
 
@@ -49,13 +48,10 @@ class Held(Generic[E]):
     """Guards a block while its key is held. Create it in the task to cancel.
 
     Args:
-        store: reads and watches the key.
+        options: how it is held.
         loan: the lease that the key is attached to.
         key: the key.
         revision: its `create_revision`.
-        margin: seconds before the local deadline of the lease at which it is lost.
-        cancels: whether a loss cancels the task.
-        subject: what is held.
         watch_after: seconds after which the key is watched. Default: `WATCH_AFTER`.
 
     Attributes:
@@ -83,28 +79,19 @@ class Held(Generic[E]):
     )
 
     def __init__(
-        self,
-        store: StoreCalls,
-        loan: Loan,
-        key: bytes,
-        revision: int,
-        *,
-        margin: float,
-        cancels: bool,
-        subject: Subject[E],
-        watch_after: float | None = None,
+        self, options: HoldOptions[E], loan: Loan, key: bytes, revision: int, *, watch_after: float | None = None
     ) -> None:
-        self._store = store
+        self._store = options.store
         self._loan = loan
         self.key = key
         self.revision = revision
-        self._margin = margin
-        self._cancels = cancels
-        self._subject = subject
+        self._margin = options.margin
+        self._cancels = options.cancels
+        self._subject = options.subject
         self._loop = loop = asyncio.get_running_loop()
         self._gone = Latch()
         self.is_over = False
-        left = loan.remaining - margin
+        left = loan.remaining - options.margin
         self._is_overdue = left <= 0  # the time was up when a caller looked
         self.error: E | None = None
         self._watching: asyncio.Task[None] | None = None

@@ -212,16 +212,7 @@ class OwnKey(Generic[E]):
         """Guard a block while the key is held. Called in the task that a loss cancels; see `Held`."""
         if self.loan is None or not self.revision:
             raise NotHeldError(f"{self._subject.what} is not held")
-        return Held(
-            self._store,
-            self.loan,
-            self.key,
-            self.revision,
-            margin=self._options.margin,
-            cancels=self._options.cancels,
-            subject=self._subject,
-            watch_after=watch_after,
-        )
+        return Held(self._options, self.loan, self.key, self.revision, watch_after=watch_after)
 
     # Leaving; see the table above.
 

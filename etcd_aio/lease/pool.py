@@ -204,8 +204,6 @@ class LeasePool:
         give_up_at = loop.time() + ttl
         pauses = Pauses(SOON)
         while True:
-            if self.over.is_set():
-                raise ClientClosedError
             lease = PooledLease(self, KeptLease(self._keeper, ttl))
             self.lent(lease)  # from now on closing waits for it
             granting = start_background_task(lease.kept.begin(), name="etcd_aio lease of a lock")
@@ -232,9 +230,6 @@ class LeasePool:
         """See `LeaseSource.adopt`. The lease is revoked when it is returned."""
         lease = PooledLease(self, KeptLease(self._keeper, _ADOPTED_TTL, id=id, adopt=True), is_adopted=True)
         await lease.kept.begin()
-        if self.over.is_set():
-            lease.abandon()
-            raise ClientClosedError
         self.lent(lease)
         return lease
 
@@ -314,6 +309,7 @@ class LeasePool:
         loop = asyncio.get_running_loop()
         if not self.over.is_set():
             self.over.set()
+            self._keeper.is_closing = True
             self._closed_at = loop.time() + CLOSE_SECONDS
             self._close(asyncio.current_task())
         while self._tasks or self._is_lent():

@@ -6,6 +6,7 @@ Several of them are defects that other clients of etcd have had; their numbers a
 import asyncio
 import inspect
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any, Final
 
 from etcd_aio import Key, op
@@ -118,8 +119,8 @@ def no_cancellation() -> None:
     """Let the block go on after a loss."""
     init = held.Held.__init__
 
-    def ignore(self: Any, *arguments: Any, cancels: bool, **options: Any) -> None:
-        init(self, *arguments, cancels=False, **options)
+    def ignore(self: Any, options: Any, *arguments: Any, **keywords: Any) -> None:
+        init(self, replace(options, cancels=False), *arguments, **keywords)
 
     swap(held.Held, "__init__", ignore)
 

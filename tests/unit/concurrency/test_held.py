@@ -9,7 +9,7 @@ from typing import Any, Self
 import pytest
 
 from etcd_aio.concurrency.held import WATCH_AFTER, Held
-from etcd_aio.concurrency.options import Subject
+from etcd_aio.concurrency.options import HoldOptions, Subject
 from etcd_aio.errors import (
     LeaseExpiredError,
     LeaseLostError,
@@ -109,7 +109,9 @@ class Block:
     async def __aenter__(self) -> Held[LockLostError]:
         store: Any = self.store
         loan: Any = self.loan
-        self.held = Held(store, loan, KEY, 7, margin=self.margin, cancels=self.cancels, subject=SUBJECT)
+        source: Any = None
+        options = HoldOptions(store, source, b"a", 10, self.margin, self.cancels, SUBJECT)
+        self.held = Held(options, loan, KEY, 7)
         return self.held
 
     async def __aexit__(
