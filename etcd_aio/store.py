@@ -149,7 +149,7 @@ class Store(StoreCalls):
             async with election.lead("host-1") as leadership: ...     wait, lead, resign
             await election.run(work, "host-1")                        run `work` whenever this candidate leads
             await election.leader()                                   the present leader
-            async with election.observe() as leaders: ...             every leader, one after the other
+            async with election.changes() as leaders: ...             every leader, one after the other
 
         It is open to Go's `concurrency.Election`, `etcdctl elect` and other libraries; a lock of the same name excludes
         its leader too.

@@ -28,7 +28,7 @@ NAMED_BY_NO_UNIT_TEST = {  # the reason, or the tests that test them
     },
     "tests/integration/test_fake_truth.py": {"fake/ranges.py"},
     "tests/integration/test_follow.py": {"mirror/follow.py"},
-    "tests/integration/test_locks.py": {"concurrency/lock.py"},
+    "tests/integration/test_locks.py": {"concurrency/holding.py", "concurrency/lock.py"},
     "tests/integration/test_mirrors.py": {"mirror/base_copy.py", "mirror/mirror.py", "mirror/writer.py"},
     "tests/integration/test_namespaces.py": {"views/prefix.py"},
     "tests/integration/test_once.py": {"once/results.py"},

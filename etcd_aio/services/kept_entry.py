@@ -16,7 +16,7 @@ from math import inf
 from types import TracebackType
 from typing import ClassVar, Final, Literal, Self, TypeAlias, get_args
 
-from etcd_aio import EtcdError, Key, KeyValue, Lease, op
+from etcd_aio import EtcdError, Key, KeyValue, op
 from etcd_aio.arguments import finite_seconds, whole_number
 from etcd_aio.base import (
     ATTEMPT_SECONDS,
@@ -324,15 +324,16 @@ class KeptEntry(NotAwaitable):
         while True:
             since = inf
             try:
-                kept = self._store.leases.kept(self._ttl, timeout=timeout, on_doubt=self._on_doubt)
-                async with Lease(kept, "signal"):
-                    while await self._put(kept, timeout) != self._value:
+                lease = self._store.lease(self._ttl, timeout=timeout, on_lost="signal")
+                lease.on_doubt = self._on_doubt
+                async with lease:
+                    while await self._put(lease, timeout) != self._value:
                         pass  # an update came meanwhile, and has returned, since the entry was not there
                     since = loop.time()
                     if self._reported is not None:
                         self._log.info("%s is registered again", self._what)
                     resolve(entered, None)
-                    await self._stay(kept)
+                    await self._stay(lease)
             except Exception as error:  # also of the application's policy, which may be right the next time
                 if not entered.done() and not isinstance(error, self._conflict):
                     entered.set_exception(error)

@@ -152,7 +152,7 @@ def all_enter() -> None:
 
 def left_alone() -> None:
     """Leave a double barrier without waiting for the others."""
-    swap(double_barrier, "leaving", lambda own, listed, last: meeting.Step.LAST)
+    swap(double_barrier, "leaving", lambda own, listed, last: meeting.MeetingStep.LAST)
 
 
 def member_for_ever() -> None:

@@ -598,7 +598,7 @@ async def locks(client: Client) -> None:
         assert_type(lock.fencing_token, int)
         assert_type(lock.fenced, Writer)
         assert_type(lock.fenced_by(client), Writer)
-        assert_type(lock.is_owner(), Compare)
+        assert_type(lock.held_condition(), Compare)
         assert_type(await lock.lost(), LockLostError | None)
         assert_type(await lock.contenders(), tuple[Contender, ...])
         assert_type(await lock.try_acquire(), bool)
@@ -624,11 +624,11 @@ async def elections(client: Client) -> None:
     async with election.lead("host-1", timeout=1) as leadership:
         assert_type(leadership, Leadership)
         assert_type(leadership.fencing_token, int)
-        assert_type(leadership.is_leader(), Compare)
+        assert_type(leadership.held_condition(), Compare)
         assert_type(await leadership.fenced.put("a", "b"), PutResult)
         assert_type(await leadership.lost(), LeadershipLostError | None)
     assert_type(await election.leader(), Leader | None)
-    async with election.observe() as leaders:
+    async with election.changes() as leaders:
         async for leader in leaders:
             assert_type(leader, Leader | None)
 

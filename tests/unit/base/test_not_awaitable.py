@@ -34,7 +34,7 @@ BLOCKS: list[tuple[Callable[[Client], Any], str]] = [
     (lambda client: Group(client, "k").join(), "async with group.join("),
     (lambda client: Group(client, "k").cache(), "async with group.cache("),
     (lambda client: Group(client, "k").ring(), "async with group.ring("),
-    (lambda client: client.election("k").observe(), "async with election.observe("),
+    (lambda client: client.election("k").changes(), "async with election.changes("),
     (lambda client: follow(client, "k/"), "async with follow("),
     (lambda client: LiveConfig(client, dict, prefix="k/"), "async with LiveConfig("),
 ]

@@ -175,7 +175,7 @@ async def test_a_barrier_is_held_or_not(what: str) -> None:
             "hold": barrier.hold,
             "release": barrier.release,
             "force": lambda: Barrier(client, "b").release(force=True),
-            "wait": lambda: asyncio.gather(Barrier(client, "b").wait(), asyncio.shield(barrier.release())),
+            "wait": lambda: asyncio.gather(Barrier(client, "b").wait_released(), asyncio.shield(barrier.release())),
         }
         ended = await ends_within(turns, calls[what]())
         await asyncio.sleep(0.1)

@@ -121,7 +121,7 @@ async def test_a_barrier_that_is_overwritten_is_released() -> None:
     async with FakeEtcd() as fake, fake.client() as client, fake.client() as operator:
         barrier = Barrier(client, "b")
         await barrier.hold()
-        waiting = asyncio.ensure_future(Barrier(operator, "b").wait(timeout=60))
+        waiting = asyncio.ensure_future(Barrier(operator, "b").wait_released(timeout=60))
         await asyncio.sleep(1.0)
         await operator.put("b", "garbage")
         await asyncio.sleep(1.0)
