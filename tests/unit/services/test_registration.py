@@ -50,6 +50,9 @@ class FakeLease:
         return self
 
     async def __aexit__(self, *exc_info: object) -> None:
+        await self.close()
+
+    async def close(self) -> None:
         if not self.gone.is_set():
             await self.revoke(timeout=2.0)
         if self.error is not None:
