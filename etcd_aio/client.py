@@ -455,14 +455,14 @@ class Client(Store, AsyncBlock):
         same. Leases and locks that are still held are lost, which does not cancel the task that closes: see `Lease`.
         Other tasks that hold locks get half a second to end and release them; in that time blocks of `exactly_once`,
         registrations and members of groups are ended too, as by leaving them, and leases are revoked whose blocks were
-        cancelled. A cancelled scope of anyio waits for that.
+        cancelled, or that are being granted. A cancelled scope of anyio waits for that.
 
         Raises:
             ClientUsageError: the client belongs to another loop or process.
         """
         try:
             has_more_to_end = (
-                self.leases.used_pool or self.backend.shared.blocks or self._keeper.endings or self._closings
+                self.leases.used_pool or self.backend.shared.blocks or self._keeper.unsettled or self._closings
             )
             if has_more_to_end and self._lifetime.is_used and not self._lifetime.is_closed:
                 self._lifetime.enter()
@@ -486,7 +486,7 @@ class Client(Store, AsyncBlock):
                 await self.leases.pool.aclose()  # also if it is new: from now on it lends nothing
                 while True:
                     self._end_new_blocks()  # those that were entered meanwhile
-                    waiting = [task for task in (*self._closings, *self._keeper.endings) if not task.done()]
+                    waiting = [task for task in (*self._closings, *self._keeper.unsettled) if not task.done()]
                     left = ends - loop.time()
                     if not waiting or left <= 0:
                         return

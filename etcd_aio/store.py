@@ -149,7 +149,7 @@ class Store(StoreCalls):
             async with election.lead("host-1") as leadership: ...     wait, lead, resign
             await election.run(work, "host-1")                        run `work` whenever this candidate leads
             await election.leader()                                   the present leader
-            async with election.observe() as leaders: ...             every leader, one after the other
+            async with election.changes() as leaders: ...             every leader, one after the other
 
         It is open to Go's `concurrency.Election`, `etcdctl elect` and other libraries; a lock of the same name excludes
         its leader too.
@@ -407,23 +407,25 @@ class Store(StoreCalls):
             timeout=timeout,
         )
 
-    def resolve(self, target: KeyLike, *, keep_current: float | None = None) -> "Endpoints":
+    def resolve(self, target: KeyLike, *, keep_last: float = 0.0, keep_current: float | None = None) -> "Endpoints":
         """The endpoints of a service, kept up to date in memory: `async with client.resolve("svc/web") as web:`.
 
             web.endpoints                                  what is known now; no await
             web.pick().address                             the next one, in turn
-            async for endpoints in web.changes(): ...      now, and after each change
+            async for change in web.changes(): ...         now, and after each change
 
         It finds what `register` and Go's `naming/endpoints` have put under `<target>/`.
 
         Args:
             target: the service.
+            keep_last: seconds for which the last endpoints stay when etcd has none any more, as for servers that
+                register again after an outage. Default: 0, none is known as soon as etcd has none.
             keep_current: seconds between two reads of the store's revision in the background, so that `age` shows how
                 old the endpoints may be. Default: None, the store is asked only when a caller waits for it.
         """
         from etcd_aio.services import Endpoints
 
-        return self.end_with_client(Endpoints(self, target, keep_current=keep_current))
+        return Endpoints(self, target, keep_last=keep_last, keep_current=keep_current)
 
     # Recipes.
 

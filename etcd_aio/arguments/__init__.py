@@ -1,5 +1,7 @@
 """Arguments: the checks that all calls share, made before anything is sent."""
 
+from etcd_aio.arguments.blocks import cancels_block as cancels_block
+from etcd_aio.arguments.blocks import checked_margin as checked_margin
 from etcd_aio.arguments.checks import MIN_INT64 as MIN_INT64
 from etcd_aio.arguments.checks import KeyLike as KeyLike
 from etcd_aio.arguments.checks import LeaseLike as LeaseLike

@@ -184,7 +184,7 @@ class StoreCalls(KeyCalls):
                 `lease.is_lost`. Leaving raises `LeaseLostError` in both cases.
             timeout: seconds for the grant, or for the first renewal.
         """
-        return Lease(self.backend.leases.kept(ttl, id=id, adopt=adopt, timeout=timeout), on_lost)
+        return self.backend.leases.block(ttl, on_lost, id=id, adopt=adopt, timeout=timeout)
 
     async def versions(self, timeout: Timeout = UNSET) -> tuple[EndpointVersions, ...]:
         """The release of etcd at each endpoint, and the version that the cluster has agreed on.

@@ -14,7 +14,8 @@ from typing import Generic
 from etcd_aio import DeleteResult, Op, PutResult, Txn, TxnResult, op
 from etcd_aio.base import UNSET, RetryMode, Timeout, key_space_of
 from etcd_aio.calls import StoreCalls, Writer, is_exact, writer_for
-from etcd_aio.concurrency.held import E, Held
+from etcd_aio.concurrency.held import Held
+from etcd_aio.concurrency.options import E
 from etcd_aio.errors import NotHeldError, OutcomeUnknownError, ResultLostError, TooManyOpsError
 from etcd_aio.types import KeyLike, LeaseLike, ValueLike, result_within
 

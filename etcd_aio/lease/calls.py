@@ -1,12 +1,14 @@
 """Leases: the lease calls, their arguments and their results."""
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from typing import TYPE_CHECKING, TypeAlias
 
 from etcd_aio import methods, pb
 from etcd_aio.arguments import flag, lease_id
 from etcd_aio.base.call_options import UNSET, RetryMode, Timeout
 from etcd_aio.lease.arguments import checked_id, checked_ttl
 from etcd_aio.lease.kept_lease import KeptLease, OnDoubt, OnEnd
+from etcd_aio.lease.lease import Lease, OnLost
 from etcd_aio.types import (
     LeaseGrantResult,
     LeaseKeepAliveResult,
@@ -19,6 +21,8 @@ from etcd_aio.types import (
 if TYPE_CHECKING:
     from etcd_aio.lease.keeper import LeaseKeeper
     from etcd_aio.lease.pool import LeasePool
+
+Show: TypeAlias = Callable[[LeaseTimeToLiveResult], LeaseTimeToLiveResult]
 
 
 class Leases:
@@ -41,7 +45,7 @@ class Leases:
     def pool(self) -> "LeasePool":
         """The leases that the client lends for one acquisition each, as to locks; made at its first use. For recipes.
 
-        A lease that is given back clean is lent again, so an acquisition mostly needs no grant. Closing the client
+        A lease that is returned clean is lent again, so an acquisition mostly needs no grant. Closing the client
         tells the borrowers, while it still works.
         """
         if not self._pools:
@@ -92,6 +96,12 @@ class Leases:
             InvalidRequestError, LeaseTTLTooLargeError, TypeError: an argument is invalid.
         """
         return KeptLease(self._keeper, ttl, id=id, adopt=adopt, timeout=timeout, on_end=on_end, on_doubt=on_doubt)
+
+    def block(
+        self, ttl: int, on_lost: OnLost, *, id: int | None = None, adopt: bool = False, timeout: Timeout = UNSET
+    ) -> Lease:
+        """A lease for a block; see `Client.lease`."""
+        return Lease(self._keeper, ttl, on_lost, id=id, adopt=adopt, timeout=timeout)
 
     async def grant(
         self, ttl: int, id: int | None = None, *, timeout: Timeout = UNSET, retry: RetryMode | None = None

@@ -6,16 +6,18 @@
 import asyncio
 import logging
 import os
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final, TypeAlias, TypeVar
 
-from etcd_aio.base.aio import resolve, start_background_task, start_task, start_timer_at, wait_until
+from etcd_aio.base.aio import resolve, start_background_task, start_task, start_timer_at, wait_until, wake
 from etcd_aio.base.call_options import UNSET, RetryMode, Timeout
 from etcd_aio.base.deadline import time_left
 from etcd_aio.base.logs import Log, log_of
 from etcd_aio.base.suspension import suspended_seconds
 from etcd_aio.codec import header_of
 from etcd_aio.errors import (
+    ClientClosedError,
     EtcdError,
     LeaseExistsError,
     LeaseExpiredError,
@@ -68,11 +70,13 @@ class LeaseKeeper:
     Attributes:
         invoker: see above.
         clock: the clock of all deadlines of leases.
-        doubts: who is told when the store may be another one than before.
+        doubts: functions to call when the store may be another one than before.
         losses: the warning for leases that were lost.
         refusals: the warning for leases that the server refuses to renew.
         leftovers: the warning for leases that could not be revoked.
-        endings: the tasks that revoke a lease whose block is over; closing the client waits for them a little.
+        is_closing: the client is being closed, so no lease begins any more.
+        unsettled: leases that are being granted, and tasks that revoke one whose block is over; closing the client
+            waits for them a little.
     """
 
     def __init__(
@@ -93,7 +97,8 @@ class LeaseKeeper:
         self.doubts = invoker.doubts
         self._revisions: dict[int, int] = {}  # the last one of each member that has renewed a lease
         self._tasks: set[asyncio.Task[object]] = set()
-        self.endings: set[asyncio.Task[None]] = set()
+        self.is_closing = False
+        self.unsettled: set[asyncio.Future[None]] = set()
         self._outage: EtcdError | None = None  # of this turn of the loop
         self.losses = RateLimitedWarning(self._log, "%d leases were lost; the first: %s")
         self.refusals = RateLimitedWarning(self._log, "the server refuses to renew %d leases; the first: %s")
@@ -207,9 +212,26 @@ class LeaseKeeper:
     ) -> "asyncio.Task[None]":
         """Run what revokes a lease, as `run` does; it does not outlive a close for long."""
         task = self.run(revocation, name, is_awaited=is_awaited)
-        self.endings.add(task)
-        task.add_done_callback(self.endings.discard)
+        self.unsettled.add(task)
+        task.add_done_callback(self.unsettled.discard)
         return task
+
+    @contextmanager
+    def beginning(self) -> Iterator[None]:
+        """A block in which a lease is granted, or the revocation of what may be granted is started.
+
+        Raises:
+            ClientClosedError: the client is being closed.
+        """
+        if self.is_closing:
+            raise ClientClosedError
+        settled: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self.unsettled.add(settled)
+        try:
+            yield
+        finally:
+            self.unsettled.discard(settled)
+            wake(settled)
 
     def verify(self, scheduled: ScheduledLease) -> None:
         """Find out whether a lease exists, after the member of the stream has denied it."""

@@ -19,14 +19,13 @@ from etcd_aio.recipes.counter.ids import DEFAULT_BLOCK as DEFAULT_BLOCK
 from etcd_aio.recipes.counter.ids import IdAllocator as IdAllocator
 from etcd_aio.recipes.group.group import DEFAULT_TTL as DEFAULT_TTL
 from etcd_aio.recipes.group.group import Group as Group
-from etcd_aio.recipes.group.group import GroupViews as GroupViews
+from etcd_aio.recipes.group.group import GroupCache as GroupCache
 from etcd_aio.recipes.group.group import Membership as Membership
 from etcd_aio.recipes.group.hash_ring import DEFAULT_REPLICAS as DEFAULT_REPLICAS
 from etcd_aio.recipes.group.hash_ring import HashRing as HashRing
 from etcd_aio.recipes.group.members import GroupMember as GroupMember
 from etcd_aio.recipes.group.members import GroupView as GroupView
 from etcd_aio.recipes.group.ring import Ring as Ring
-from etcd_aio.recipes.group.ring import RingChanges as RingChanges
 from etcd_aio.recipes.kubernetes import Found as Found
 from etcd_aio.recipes.kubernetes import Kubernetes as Kubernetes
 from etcd_aio.recipes.kubernetes import ListPage as ListPage

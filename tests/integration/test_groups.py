@@ -17,7 +17,8 @@ pytestmark = [pytest.mark.anyio, pytest.mark.cluster]
 async def test_members_come_and_go(shared_server: EtcdServer, client: Client, prefix: str) -> None:
     async with Client(shared_server.endpoint) as other:
         ours, theirs = Group(client, f"{prefix}g"), Group(other, f"{prefix}g")
-        async with theirs.observe() as views, theirs.ring() as ring, ours.join("a", value="1") as membership:
+        async with theirs.cache() as members, theirs.ring() as ring, ours.join("a", value="1") as membership:
+            views = members.changes()
             async with theirs.join("b"):
                 await ring.wait_current()
                 assert (await ours.members()).names == ("a", "b")

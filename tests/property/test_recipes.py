@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from etcd_aio import Compare, Header, KeyRange, KeyValue, TxnResult, op
 from etcd_aio.kv.compare import CompareOperator, CompareTarget
-from etcd_aio.recipes.barrier.meeting import Await, Open, Participant, Step, entering, leaving
+from etcd_aio.recipes.barrier.meeting import Await, MeetingStep, Open, Participant, entering, leaving
 from etcd_aio.recipes.counter.sums import RefusedAddition, sums
 from etcd_aio.recipes.stm.isolation import Isolation, level_of
 from etcd_aio.recipes.stm.read_set import ReadRange, ReadSet
@@ -76,11 +76,11 @@ class Place:
         if key not in self.inside:
             step = entering(own, self.listed(), self.ready, self.count, last=self.last, is_overdue=is_overdue)
             match step:
-                case Step.ENTER:
+                case MeetingStep.ENTER:
                     assert self.ready in self.openings
                     self.inside[key] = self.ready
                     self.bounds[self.ready] = self.last
-                case Step.TOO_MANY | Step.GONE:
+                case MeetingStep.TOO_MANY | MeetingStep.GONE:
                     self.delete(key)
                     self.out.add(key)
                 case Open(members):
@@ -101,13 +101,13 @@ class Place:
                 if deletes_own:
                     self.delete(key)
                 return deletes_own
-            case Step.LAST:
+            case MeetingStep.LAST:
                 self.delete(key)
                 if self.ready == self.inside[key]:
                     self.ready = 0
                 self.out.add(key)
             case _:
-                assert step_out is Step.LEFT
+                assert step_out is MeetingStep.LEFT
                 self.out.add(key)
         return True
 

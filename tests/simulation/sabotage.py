@@ -152,12 +152,12 @@ def all_enter() -> None:
 
 def left_alone() -> None:
     """Leave a double barrier without waiting for the others."""
-    swap(double_barrier, "leaving", lambda own, listed, last: meeting.Step.LAST)
+    swap(double_barrier, "leaving", lambda own, listed, last: meeting.MeetingStep.LAST)
 
 
 def member_for_ever() -> None:
     """Take a membership for one until its block is left."""
-    swap(Membership, "is_member", property(lambda self: self._task is not None and not self._is_left))
+    swap(Membership, "is_registered", property(lambda self: self._task is not None and not self._is_left))
 
 
 def epoch_too_old() -> None:

@@ -96,7 +96,7 @@ def probe_joined_under_way() -> None:
     revision = SharedProbe.revision
 
     async def join(self: Any, deadline: float) -> int | None:
-        self._next = self._next or self._now
+        self._next = self._next or self._now or None
         return await revision(self, deadline)
 
     swap(SharedProbe, "revision", join)
@@ -116,8 +116,8 @@ def deletions_not_counted() -> None:
     """Take a cache for valid if nothing is newer, although it has keys that are deleted."""
     validated = Replica.validated
 
-    def careless(self: Any, question: Any, revision: int, count: int, *, has_newer: bool) -> bool:
-        return validated(self, question, revision, question.count, has_newer=has_newer)
+    def careless(self: Any, revision: int, count: int, *, has_newer: bool) -> bool:
+        return validated(self, revision, len(self.tree), has_newer=has_newer)
 
     swap(Replica, "validated", careless)
 

@@ -9,9 +9,8 @@ from typing import ClassVar, Final
 
 from etcd_aio import Key, KeyRange, op
 from etcd_aio.arguments import encode_key, whole_number
-from etcd_aio.base import UNSET, Timeout, when_constructed
+from etcd_aio.base import UNSET, Timeout, check_timeout, when_constructed
 from etcd_aio.calls import StoreCalls, Writer
-from etcd_aio.concurrency import check_timeout
 from etcd_aio.recipes.calls import RecipeCalls
 from etcd_aio.recipes.queue.numbers import next_number
 from etcd_aio.recipes.queue.putting import encoded_values, put_once

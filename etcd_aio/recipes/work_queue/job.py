@@ -15,8 +15,18 @@ from typing import Final, Literal, Self, TypeAlias
 
 from etcd_aio import Key, KeyValue, Op, TxnResult, op
 from etcd_aio.arguments import to_bytes
-from etcd_aio.base import PATIENT, SOON, UNSET, AsyncBlock, Latch, Pauses, TaskCanceller, Timeout, when_constructed
-from etcd_aio.concurrency import CANCELLED_SECONDS
+from etcd_aio.base import (
+    CANCELLED_SECONDS,
+    PATIENT,
+    SOON,
+    UNSET,
+    AsyncBlock,
+    Latch,
+    Pauses,
+    TaskCanceller,
+    Timeout,
+    when_constructed,
+)
 from etcd_aio.errors import (
     ClientUsageError,
     EtcdError,

@@ -124,7 +124,7 @@ class Shift:
             self._timer.cancel()
         self.loan.on_loss(None)
         self.loan.on_doubt(None)
-        self.ending = self.context.pool.run(self.loan.discard(), f"end of a worker of {self.context.keys.what}")
+        self.ending = self.context.pool.run(self.loan.revoke(), f"end of a worker of {self.context.keys.what}")
         self._on_end(self, reason, cause)
 
     def _on_time(self) -> None:

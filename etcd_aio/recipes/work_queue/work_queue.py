@@ -11,10 +11,10 @@ from dataclasses import dataclass
 from typing import Final
 
 from etcd_aio import Key, KeyValue, op
-from etcd_aio.arguments import encode_key, to_bytes, whole_number
+from etcd_aio.arguments import checked_margin, encode_key, to_bytes, whole_number
 from etcd_aio.base import UNSET, Timeout, when_constructed
 from etcd_aio.calls import StoreCalls, Writer
-from etcd_aio.concurrency import OnLost, checked_margin
+from etcd_aio.concurrency import OnLost
 from etcd_aio.errors import InvalidRequestError, ResultLostError
 from etcd_aio.recipes.calls import RecipeCalls
 from etcd_aio.recipes.queue.numbers import next_number
