@@ -86,7 +86,7 @@ class Run:
         setting = content["setting"]
         facts = [
             f"{setting['date']}, {setting['cpu']}, {setting['cores']} cores, {setting['system']}, "
-            f"etcd {setting['server']}, {where(setting['is_own_server'], setting['endpoints'], is_apart=setting.get('is_apart', False))}; "
+            f"etcd {setting['server']}, {where(setting['is_own_server'], setting['endpoints'])}; "
             f"medians of {setting['rounds']} interleaved rounds, {setting['seconds']:g} s each",
             *notes,
             *(

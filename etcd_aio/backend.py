@@ -137,7 +137,7 @@ class Backend(Protocol):
 
     @property
     def key_space(self) -> KeySpace:
-        """Whose keys the operations name."""
+        """The cluster or namespace whose keys the operations name."""
         ...
 
     @property

@@ -1,4 +1,4 @@
-"""Who may do what: etcd's checks of each kind of call, for the user that the token of the call stands for. Pure."""
+"""Permissions: etcd's checks of each kind of call, for the user that the token of the call stands for. Pure."""
 
 from collections.abc import Sequence
 

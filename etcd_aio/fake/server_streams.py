@@ -114,10 +114,10 @@ class SilentStream(ServerStream):
     """A stream on which nothing is answered."""
 
     def receive(self, payload: bytes, now: float) -> None:
-        """Nothing."""
+        """Do nothing."""
 
     def half_close(self) -> None:
-        """Nothing."""
+        """Do nothing."""
 
 
 class ReplyStream(ServerStream):
@@ -145,7 +145,7 @@ class ReplyStream(ServerStream):
             self._reply(request, now)
 
     def half_close(self) -> None:
-        """Nothing, unless there was no request: the replies end the stream."""
+        """Do nothing, unless there was no request: the replies end the stream."""
         if not self._has_request:
             text = "cardinality violation: received no request message from non-client-streaming RPC"
             self.end(Refusal.other(StatusCode.INTERNAL, text))

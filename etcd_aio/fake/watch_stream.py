@@ -86,7 +86,7 @@ class ServerWatchStream(ServerStream):
             self._tell_progress()
 
     def half_close(self) -> None:
-        """Nothing: watchers go on until the stream is cancelled."""
+        """Do nothing: watchers go on until the stream is cancelled."""
 
     def tick(self, now: float) -> None:
         """Report the progress of the watchers that want it, and had no events since the last time."""

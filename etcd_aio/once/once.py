@@ -91,7 +91,7 @@ class ExactlyOnce(NotAwaitable):
 
     @property
     def key_space(self) -> KeySpace:
-        """Whose keys it writes: that of the store that made it; see `Client.key_space`."""
+        """The key space that it writes to: that of the store that made it; see `Client.key_space`."""
         return self._store.key_space
 
     # Lifetime.

@@ -44,7 +44,7 @@ class Applied:
 
 
 class Fate(Enum):
-    """What is known about a write with no sign of being applied."""
+    """The knowledge about a write with no sign of being applied."""
 
     NOT_APPLIED = "not applied, and never will be"
     IN_HISTORY = "no copy will be applied from now on"

@@ -54,7 +54,7 @@ _LASTED: Final = 1.0
 """Seconds after which a registration that is lost is made again at once: until then, losing it is a failure too."""
 
 OnConflict: TypeAlias = Literal["keep", "replace"]
-"""What happens if the key has the entry of another process: `"keep"` leaves it alone until it is gone."""
+"""The treatment of an entry of another process at the key: `"keep"` leaves it alone until it is gone."""
 
 
 class KeptEntry(NotAwaitable):

@@ -511,7 +511,8 @@ MADE: Final[Mapping[str, Callable[[], str]]] = {
     function.__name__: function
     for function in (
         *(verdicts, stream_verdicts, remedies, repeatable, defaults),
-        *(policies, performance, accelerator, apart, locks, elections, cache, failover_reads, failover_writes, error_tree, errors),
+        *(policies, performance, accelerator, apart, locks, elections, cache),
+        *(failover_reads, failover_writes, error_tree, errors),
         *(evidence_claims, evidence_releases, evidence_clients, evidence_faults, evidence_sabotages),
         *(client_options, client_calls),
         *(public_modules, fake_refused, fake_releases, fake_reasons, pytest_fixtures, pytest_options),

@@ -26,7 +26,7 @@ from etcd_aio.types import shown_key
 T = TypeVar("T")
 
 OnInvalid: TypeAlias = Literal["keep", "raise"]
-"""What invalid settings do to `changes()`: nothing, or they end it."""
+"""The effect of invalid settings on `changes()`: none, or they end it."""
 
 logger: Final = logging.getLogger("etcd_aio.config")
 

@@ -26,7 +26,7 @@ class EtcdAioInstrumentor(BaseInstrumentor):  # type: ignore[misc] # it is untyp
     _observer: OtelObserver | None = None
 
     def instrumentation_dependencies(self) -> Collection[str]:
-        """Nothing: this very package is instrumented, which has no version to check."""
+        """None: this very package is instrumented, which has no version to check."""
         return ()
 
     def _instrument(self, **kwargs: Any) -> None:

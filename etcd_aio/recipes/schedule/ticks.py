@@ -17,7 +17,7 @@ NextTick: TypeAlias = Callable[[datetime], datetime]
 """A function that returns the first tick after a time. Both have UTC as their time zone; a tick has whole seconds."""
 
 CatchUp: TypeAlias = Literal["none", "last", "all"]
-"""What becomes of missed ticks: none of them is started, or the last one, or all in order."""
+"""The treatment of missed ticks: none of them is started, or the last one, or all in order."""
 
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _SECOND: Final = timedelta(seconds=1)
