@@ -53,7 +53,7 @@ class StoreCalls(KeyCalls):
 
     @property
     def key_space(self) -> KeySpace:
-        """The cluster or namespace whose keys the calls name. A writer of a recipe has that of the store that it reads."""
+        """The cluster or namespace whose keys the calls name; a writer has that of the store that its recipe reads."""
         return self.backend.key_space
 
     @property

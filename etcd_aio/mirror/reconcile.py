@@ -18,7 +18,7 @@ Change: TypeAlias = tuple[bytes, bytes | None]
 
 
 class _Side(Generic[S]):
-    """One of two sorted inputs: the items that were read and not compared yet."""
+    """One side of a comparison: the items that were read and not compared yet."""
 
     __slots__ = ("is_complete", "items", "keys", "last")
 
