@@ -49,7 +49,8 @@ class Batches:
 def made_source(kind: str) -> Any:
     base = PythonEventSource if kind == "python" else compiled().EventSource
     made = type("Source", (Batches, base), {"__slots__": ("__weakref__", "batches", "taken")})()
-    made._batch, made._at, made.batches, made.taken = (), 0, [], None
+    made._batch, made._at, made.batches = (), 0, []
+    made.taken = cast("Any", None)
     return made
 
 
