@@ -98,6 +98,9 @@ async def test_a_cancelled_step_takes_nothing(source: Any) -> None:
             await waiting
     add(source, *EVENTS)
     waiting = asyncio.create_task(anext(source))
+    if waiting.done():  # tasks are eager
+        assert waiting.result() is EVENTS[0]
+        return
     waiting.cancel()
     with pytest.raises(asyncio.CancelledError):
         await waiting
