@@ -9,12 +9,13 @@ from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Protocol, TypeVar
 from weakref import WeakSet, WeakValueDictionary
 
+from etcd_aio import kv
+from etcd_aio import watch as watching
 from etcd_aio.base.call_options import UNSET, RetryMode, Timeout
 from etcd_aio.base.deadline import NEVER, deadline_after
 from etcd_aio.base.key_space import KeySpace
-from etcd_aio.kv import ChunkReader, KVOperation, RangeStreamReader
+from etcd_aio.kv import KVOperation
 from etcd_aio.types import EndpointVersions, Operation, WatchView
-from etcd_aio.watch import ViewedWatcher, Watcher, WatchOptions, WatchService
 
 if TYPE_CHECKING:
     from etcd_aio.error_handler import Invoker
@@ -116,18 +117,18 @@ class Backend(Protocol):
         """Send one operation; see `Store.do`."""
         ...
 
-    def chunks(self) -> ChunkReader:
+    def chunks(self) -> "kv.ChunkReader":
         """A reader of the rest of one scan, as a stream."""
         ...
 
     def watch(
         self,
-        options: WatchOptions,
+        options: "watching.WatchOptions",
         start_revision: int,
         timeout: Timeout,
         stream: str,
         views: tuple[WatchView, ...] = (),
-    ) -> Watcher:
+    ) -> "watching.Watcher":
         """A watch, not entered yet.
 
         Args:
@@ -160,9 +161,9 @@ class ClientBackend:
         self.shared = shared
         self.key_space = KeySpace(invoker)
         self._shown = shown
-        self._common: WatchService | None = None
+        self._common: watching.WatchService | None = None
         # Watchers, and open streams, hold them.
-        self._named: WeakValueDictionary[str, WatchService] = WeakValueDictionary()
+        self._named: WeakValueDictionary[str, watching.WatchService] = WeakValueDictionary()
 
     def __repr__(self) -> str:
         return self._shown()
@@ -182,25 +183,25 @@ class ClientBackend:
         result: _R = operation.result(reply)
         return result
 
-    def chunks(self) -> ChunkReader:
+    def chunks(self) -> "kv.ChunkReader":
         """A reader of the rest of one scan, as a stream."""
-        return RangeStreamReader(self._invoker)
+        return kv.RangeStreamReader(self._invoker)
 
     def watch(
         self,
-        options: WatchOptions,
+        options: "watching.WatchOptions",
         start_revision: int,
         timeout: Timeout,
         stream: str,
         views: tuple[WatchView, ...] = (),
-    ) -> Watcher:
+    ) -> "watching.Watcher":
         """A watch, not entered yet; see `Backend.watch`."""
         service = self._watches_on(stream)
         if views:
-            return ViewedWatcher(service, options, start_revision, timeout, views)
-        return Watcher(service, options, start_revision, timeout)
+            return watching.ViewedWatcher(service, options, start_revision, timeout, views)
+        return watching.Watcher(service, options, start_revision, timeout)
 
-    def _watches_on(self, stream: str) -> WatchService:
+    def _watches_on(self, stream: str) -> "watching.WatchService":
         if stream == "":
             if self._common is None:
                 self._common = self._service_on("")
@@ -210,5 +211,5 @@ class ClientBackend:
             service = self._named[stream] = self._service_on(stream)
         return service
 
-    def _service_on(self, stream: str) -> WatchService:
-        return WatchService(self._invoker, self.do, stream)
+    def _service_on(self, stream: str) -> "watching.WatchService":
+        return watching.WatchService(self._invoker, self.do, stream)

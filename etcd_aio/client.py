@@ -6,11 +6,12 @@ import ssl
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
+from functools import cached_property
 from types import TracebackType
-from typing import Final, NoReturn, Self, Unpack
+from typing import TYPE_CHECKING, Final, NoReturn, Self, Unpack
 
+from etcd_aio import pb
 from etcd_aio._version import __version__
-from etcd_aio.admin import Auth, Cluster, Maintenance, Versions
 from etcd_aio.arguments import encode_key, flag, whole_number
 from etcd_aio.backend import Backend, ClientBackend, Shared
 from etcd_aio.balancer import Balancer, Choice, PolicyName
@@ -37,10 +38,12 @@ from etcd_aio.errors import PermissionDeniedError
 from etcd_aio.lease import LeaseKeeper, Leases
 from etcd_aio.methods import API_VERSION, COMPACT
 from etcd_aio.observing import Observer, ObserverGroup, with_defaults
-from etcd_aio.pb import CompactionRequest
 from etcd_aio.store import Store
 from etcd_aio.transport import EngineFactory, EngineName, RequestMetadata, TransportOptions, alpn_of, create_engine
 from etcd_aio.types import CompactResult, EndpointStatistics, EndpointVersions, KeyLike, StreamStatistics
+
+if TYPE_CHECKING:
+    from etcd_aio.admin import Auth, Cluster, Maintenance, Versions
 
 _CLOSE_SECONDS: Final = 0.5
 """Seconds that exactly-once blocks, caches and revocations get to end when the client is closed: as locks."""
@@ -254,19 +257,11 @@ class Client(Store, AsyncBlock):
 
             backend = PrefixView(backend, encode_key(namespace, "the namespace"))
         super().__init__(backend)
-        self._auth = Auth(invoker)
-        self._cluster = Cluster(invoker)
-
-        async def get(endpoint: str, path: str) -> bytes:
-            self._lifetime.enter()
-            return await made.http_get(self._balancer.target(endpoint), path)
-
-        self._maintenance = Maintenance(invoker, get)
-        self._versions = Versions(invoker, get)
+        self._engine = made
         self._discovery = Discovery(
             self._balancer,
             resolver,
-            lambda seconds: self._cluster.members(timeout=seconds),
+            lambda seconds: self.cluster.members(timeout=seconds),
             check=security.check,
             has_tls=security.has_tls,
             auto_sync=auto_sync,
@@ -341,20 +336,36 @@ class Client(Store, AsyncBlock):
 
     # The cluster.
 
-    @property
-    def cluster(self) -> Cluster:
+    @cached_property
+    def cluster(self) -> "Cluster":
         """The calls about the members of the cluster: members, add, add_learner, remove, update, promote."""
-        return self._cluster
+        from etcd_aio.admin import Cluster
 
-    @property
-    def maintenance(self) -> Maintenance:
+        return Cluster(self._invoker)
+
+    @cached_property
+    def maintenance(self) -> "Maintenance":
         """Maintenance calls: status, alarms, defragment, move_leader, snapshot and others."""
-        return self._maintenance
+        from etcd_aio.admin import Maintenance
 
-    @property
-    def auth(self) -> Auth:
+        return Maintenance(self._invoker, self._http_get)
+
+    @cached_property
+    def auth(self) -> "Auth":
         """The calls about users, roles and permissions."""
-        return self._auth
+        from etcd_aio.admin import Auth
+
+        return Auth(self._invoker)
+
+    @cached_property
+    def _versions(self) -> "Versions":
+        from etcd_aio.admin import Versions
+
+        return Versions(self._invoker, self._http_get)
+
+    async def _http_get(self, endpoint: str, path: str) -> bytes:
+        self._lifetime.enter()
+        return await self._engine.http_get(self._balancer.target(endpoint), path)
 
     async def compact(
         self,
@@ -379,7 +390,7 @@ class Client(Store, AsyncBlock):
             CompactedError: this revision was compacted before.
             FutureRevisionError: the store has not reached the revision.
         """
-        request = CompactionRequest(
+        request = pb.CompactionRequest(
             revision=whole_number(revision, "revision", minimum=1), physical=flag(physical, "physical")
         )
         return await self._invoker.unary(COMPACT, request, timeout=timeout, retry=retry)

@@ -13,7 +13,6 @@ from etcd_aio.calls import StoreCalls, Writer
 from etcd_aio.kv import op
 from etcd_aio.lease import OnLost
 from etcd_aio.types import KeyLike, KeyRange, KeyValue, ValueLike
-from etcd_aio.watch import wait_deleted
 
 if TYPE_CHECKING:
     from etcd_aio.cache import Cache
@@ -216,6 +215,8 @@ class Store(StoreCalls):
         """
         whole_number(revision, "revision")
         look = op.get(key, keys_only=True)
+        from etcd_aio.watch import wait_deleted
+
         await wait_deleted(
             lambda: self.watch(look.key, filters=("no_put",), timeout=None),
             lambda: self.do(look, timeout=None),

@@ -20,7 +20,6 @@ from etcd_aio.errors import (
     server_error,
 )
 from etcd_aio.methods import STATUS, WATCH
-from etcd_aio.pb import StatusRequest, WatchCreateRequest, WatchRequest
 from etcd_aio.transport import Connection, TimeLimit, shared_patience
 from etcd_aio.types import WatchReply
 
@@ -107,7 +106,7 @@ class ClusterIdentity:
 async def _cluster_id_of(connection: Connection) -> int:
     try:
         # Heavy, like a login: members that hash passwords answer this late too, and pings.
-        raw = await connection.unary(STATUS.path, codec.encode(StatusRequest()), (), NEVER, is_heavy=True)
+        raw = await connection.unary(STATUS.path, codec.write_StatusRequest(), (), NEVER, is_heavy=True)
     except AttemptFailure as failure:
         if not _is_refused(failure, AuthError):
             raise
@@ -124,7 +123,7 @@ async def _cluster_id_by_watch(connection: Connection) -> int:
     """
     stream = await connection.open_stream(WATCH.path, (), NEVER)
     try:
-        await stream.send(codec.encode(WatchRequest(create_request=WatchCreateRequest(key=b"\0"))))
+        await stream.send(codec.write_WatchRequest(create_request=codec.write_WatchCreateRequest(key=b"\0")))
         raw = await stream.receive()
     except AttemptFailure as failure:
         if not _is_refused(failure, NotSupportedForLearnerError):

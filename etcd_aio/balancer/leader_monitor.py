@@ -11,7 +11,6 @@ from etcd_aio.base.backoff import Backoff
 from etcd_aio.base.closing import TwoPartClose, Unwinding
 from etcd_aio.errors import AttemptFailure, MalformedReplyError
 from etcd_aio.methods import STATUS
-from etcd_aio.pb import StatusRequest
 from etcd_aio.transport import Metadata, RequestMetadata
 from etcd_aio.types import StatusResult, newest_leader
 
@@ -88,7 +87,7 @@ async def find_leader(ready: tuple[SubConnection, ...], metadata: Metadata = ())
 
 async def _status(sub_connection: SubConnection, metadata: Metadata) -> StatusResult | None:
     deadline = asyncio.get_running_loop().time() + _TIMEOUT
-    payload = codec.encode(StatusRequest())
+    payload = codec.write_StatusRequest()
     try:
         raw = await sub_connection.unary(STATUS.path, payload, metadata, deadline, needs_leader=False)
         return codec.decode(STATUS.reply, raw)

@@ -37,7 +37,6 @@ content catches up with them.
 
 from bisect import bisect_right
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from enum import Enum
 from math import inf
 from operator import attrgetter
@@ -48,6 +47,7 @@ from etcd_aio.cache.base import Base
 from etcd_aio.cache.rows import KeyValues, Row, is_same_life, key_value, row_of
 from etcd_aio.cache.steps import Staging, Step, StoreReplaced, note_changes
 from etcd_aio.cache.tree import Tree
+from etcd_aio.dataclass import dataclass
 
 T = TypeVar("T")
 

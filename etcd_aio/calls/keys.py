@@ -3,11 +3,12 @@
 from collections.abc import Callable
 from typing import Literal, TypeVar, overload
 
+from etcd_aio import kv
 from etcd_aio.arguments import flag, whole_number
 from etcd_aio.backend import Backend
 from etcd_aio.base.call_options import UNSET, RetryMode, Timeout
 from etcd_aio.errors import InvalidRequestError
-from etcd_aio.kv import DEFAULT_PAGE_SIZE, Key, PutOp, Scan, ScanPages, Txn, TxnOp, Update, checked_put, op
+from etcd_aio.kv import DEFAULT_PAGE_SIZE, PutOp, TxnOp, checked_put, op
 from etcd_aio.types import (
     DeleteResult,
     KeyLike,
@@ -265,7 +266,7 @@ class KeyCalls:
             raise InvalidRequestError(
                 "if_missing=True excludes prev_kv, ignore_value and ignore_lease: there is no key"
             )
-        result = await self.backend.do(TxnOp((Key(put.key).missing,), (put,)), timeout=timeout, retry=retry)
+        result = await self.backend.do(TxnOp((kv.Key(put.key).missing,), (put,)), timeout=timeout, retry=retry)
         return PutResult(result.header) if result else None
 
     async def update(
@@ -301,7 +302,7 @@ class KeyCalls:
         Cancellation: the last attempt may have been applied.
         """
         shared = self.backend.shared
-        updating = Update(self.backend, key, function, lease)
+        updating = kv.Update(self.backend, key, function, lease)
         return await updating.run(shared.deadline(timeout), shared.clock)
 
     async def delete(
@@ -336,13 +337,13 @@ class KeyCalls:
         )
         return await self.backend.do(operation, timeout=timeout, retry=retry)
 
-    def txn(self) -> Txn:
+    def txn(self) -> "kv.Txn":
         """Build a txn: `await client.txn().when(...).then(...).otherwise(...).commit()`.
 
         Returns:
             Txn: a builder. Nothing is sent before its `commit()`.
         """
-        return Txn(self.backend.do)
+        return kv.Txn(self.backend.do)
 
     def scan(
         self,
@@ -358,7 +359,7 @@ class KeyCalls:
         page_size: int = DEFAULT_PAGE_SIZE,
         timeout: Timeout = UNSET,
         retry: RetryMode | None = None,
-    ) -> Scan:
+    ) -> "kv.Scan":
         """Iterate over a range of any size at one revision: streamed by etcd 3.7, page by page from older servers.
 
             async for kv in client.scan(prefix="svc/"): ...
@@ -394,7 +395,7 @@ class KeyCalls:
         )
         page_size = whole_number(page_size, "page_size", minimum=1)
         backend = self.backend
-        pages = ScanPages(
+        pages = kv.ScanPages(
             backend.do,
             first,
             page_size=page_size,
@@ -403,4 +404,4 @@ class KeyCalls:
             stream=backend.chunks(),
             timing=backend.shared,
         )
-        return Scan(pages)
+        return kv.Scan(pages)

@@ -2,13 +2,14 @@
 
 from collections.abc import Iterable
 
+from etcd_aio import watch as watching
 from etcd_aio.arguments import check_text, flag, parse_word, whole_number
 from etcd_aio.backend import Backend
 from etcd_aio.base.call_options import UNSET, Timeout
 from etcd_aio.base.deadline import deadline_after
 from etcd_aio.errors import InvalidRequestError
 from etcd_aio.types import KeyLike, KeyRange, OnCompaction, OnCompactionLike, WatchFilter, WatchFilterLike
-from etcd_aio.watch import DEFAULT_MAX_PENDING, Watcher, WatchOptions
+from etcd_aio.watch import DEFAULT_MAX_PENDING
 
 
 class WatchCalls:
@@ -38,7 +39,7 @@ class WatchCalls:
         max_outage: float | None = None,
         stream: str = "",
         timeout: Timeout = UNSET,
-    ) -> Watcher:
+    ) -> "watching.Watcher":
         """Follow the changes of keys. Every change is delivered once and in order, also when members fail.
 
             async with client.watch(prefix="svc/") as watcher:
@@ -108,7 +109,7 @@ class WatchCalls:
         if timeout is not UNSET:
             deadline_after(timeout, 0.0)
         check_text(stream, "stream")
-        options = WatchOptions(
+        options = watching.WatchOptions(
             keys,
             prev_kv=flag(prev_kv, "prev_kv"),
             progress_notify=flag(progress_notify, "progress_notify"),

@@ -9,13 +9,13 @@ import ssl
 import subprocess
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Final
 
 from etcd_aio import Client, ConfigError
 from etcd_aio.cli.contexts import PASSWORD_COMMAND, VARIABLE, Context
 from etcd_aio.cli.outcome import ExitCode, Failure, bad_arguments
 from etcd_aio.config import PREFIX, ClientOptions, read_flag, read_option
+from etcd_aio.dataclass import dataclass
 from etcd_aio.observing import Observer
 
 _DEFAULT_ENDPOINT: Final = "127.0.0.1:2379"  # as etcdctl

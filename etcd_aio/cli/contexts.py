@@ -14,13 +14,14 @@ import json
 import os
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import Final
 
 import click
 
 from etcd_aio.cli.outcome import bad_arguments
+from etcd_aio.dataclass import dataclass
 
 VARIABLE: Final = "ETCD_AIO_CONTEXT"
 PASSWORD_COMMAND: Final = "password_command"  # noqa: S105 - the name of a setting

@@ -7,7 +7,6 @@ last one wins. Flags may stand between arguments, and switches take a value afte
 
 import re
 from collections.abc import Callable, Coroutine, Mapping, Sequence
-from dataclasses import dataclass
 from importlib import import_module
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypedDict, Unpack
@@ -17,6 +16,7 @@ import click
 from etcd_aio.cli.go_text import whole_number
 from etcd_aio.cli.outcome import bad_arguments
 from etcd_aio.config import read_flag
+from etcd_aio.dataclass import dataclass
 from etcd_aio.errors import ConfigError
 
 if TYPE_CHECKING:

@@ -1,9 +1,9 @@
 """The output of commands: results of the client, with the words of the command that are printed beside them."""
 
-from dataclasses import dataclass
 from typing import TypeAlias
 
 from etcd_aio import DeleteResult, Event, Header, PutResult, RangeResult, TxnResult
+from etcd_aio.dataclass import dataclass
 from etcd_aio.types import (
     AlarmResult,
     AuthStatus,

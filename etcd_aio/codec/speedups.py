@@ -5,11 +5,11 @@ The accelerator reads what is laid out as etcd writes it, and leaves every other
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from types import ModuleType
 from typing import Any, Final, TypeAlias
 
 from etcd_aio.base.accelerator import UnusableError, load_if_usable
+from etcd_aio.dataclass import dataclass
 from etcd_aio.types import Event, EventType, Header, KeyValue, PutResult, RangeResult
 
 ReadRun: TypeAlias = Callable[[bytes, int, int, int, int, int, list[Any]], int]

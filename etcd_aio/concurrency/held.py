@@ -14,12 +14,12 @@ a leader at once, since leaderships last. After a stop of the process the block 
 
 import asyncio
 from contextlib import suppress
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Generic, Literal, TypeAlias, TypeVar
 
 from etcd_aio import Compare, Event, Key, KeyValue
 from etcd_aio.base import SOON, Backoff, Latch, Pauses, TaskCanceller, deadline_after, start_background_task
 from etcd_aio.calls import StoreCalls
+from etcd_aio.dataclass import dataclass
 from etcd_aio.errors import EtcdError, InvalidRequestError, LeaseExpiredError, LeaseLostError, PermissionDeniedError
 from etcd_aio.lease import Loan
 

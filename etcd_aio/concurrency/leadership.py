@@ -7,7 +7,6 @@ has left, so a copy that arrives late can never replace a newer value: that revi
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
 from types import TracebackType
 from typing import ClassVar, Final, Self
 
@@ -18,6 +17,7 @@ from etcd_aio.calls import StoreCalls, Writer
 from etcd_aio.concurrency.fenced import FencedWriter
 from etcd_aio.concurrency.held import Held, Subject
 from etcd_aio.concurrency.line import Line
+from etcd_aio.dataclass import dataclass
 from etcd_aio.errors import ClientUsageError, LeadershipLostError, NotLeaderError
 from etcd_aio.types import ValueLike
 

@@ -8,7 +8,6 @@ import logging
 import os
 import socket
 import sys
-from dataclasses import dataclass
 from functools import lru_cache
 from types import TracebackType
 from typing import ClassVar, Final, Self, TypeAlias, get_args
@@ -21,6 +20,7 @@ from etcd_aio.concurrency.fenced import FencedWriter
 from etcd_aio.concurrency.held import Held, OnLost, Subject, check_timeout, checked_margin
 from etcd_aio.concurrency.line import Line
 from etcd_aio.concurrency.place import LineKeys, lock_keys
+from etcd_aio.dataclass import dataclass
 from etcd_aio.errors import (
     ClientUsageError,
     ForkedError,

@@ -13,7 +13,7 @@ members could take the call over. Once that deadline has passed, the next attemp
 import asyncio
 import logging
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Final, Generic, NoReturn
 
 from etcd_aio import codec
@@ -28,6 +28,7 @@ from etcd_aio.balancer import (
 from etcd_aio.base.backoff import Backoff
 from etcd_aio.base.deadline import NEVER
 from etcd_aio.base.logs import log_of
+from etcd_aio.dataclass import dataclass
 from etcd_aio.error_handler.credentials import Credentials
 from etcd_aio.error_handler.description import explain
 from etcd_aio.error_handler.failover import next_avoided, seconds_before_next

@@ -5,7 +5,7 @@ import random as random_module
 from collections.abc import Callable, Coroutine
 from typing import Any, Final, get_args
 
-from etcd_aio import codec
+from etcd_aio import codec, pb
 from etcd_aio.balancer import Balancer, ClusterIdentity, Endpoint, SingleEndpointView, StoreDoubts
 from etcd_aio.base.call_options import UNSET, RetryMode, Timeout
 from etcd_aio.base.closing import TwoPartClose, Unwinding, close_all
@@ -26,7 +26,6 @@ from etcd_aio.error_handler.token_state import TokenState
 from etcd_aio.errors import EtcdError, InvalidRequestError, RequestTooLargeError, with_history
 from etcd_aio.methods import AnyMethod, Method, Reply, Request
 from etcd_aio.observing import CallStarted, ObservedCall, ObserverGroup
-from etcd_aio.pb import Message
 from etcd_aio.transport import RequestMetadata
 from etcd_aio.types import StreamStatistics
 
@@ -174,7 +173,7 @@ class Invoker(TwoPartClose):
     def _begin(
         self,
         method: AnyMethod,
-        request: Message | bytes,
+        request: "pb.Message | bytes",
         timeout: Timeout,
         retry: RetryMode | None,
         endpoint: str | None,
@@ -278,11 +277,13 @@ class Invoker(TwoPartClose):
         """The endpoints in use."""
         return tuple(endpoint.name for endpoint in self._balancer.endpoints)
 
-    def explain(self, error: EtcdError, method: AnyMethod, request: Message | bytes) -> None:
+    def explain(self, error: EtcdError, method: AnyMethod, request: "pb.Message | bytes") -> None:
         """Add to an error which request on a shared stream it is about: see `description.explain`."""
         explain(error, method, request, self._credentials)
 
-    async def _obtain_token(self, method: AnyMethod, request: Message | bytes, began: float, deadline: float) -> float:
+    async def _obtain_token(
+        self, method: AnyMethod, request: "pb.Message | bytes", began: float, deadline: float
+    ) -> float:
         """Get a token before a call begins, and return the instant. The error names the login, or else the call."""
         try:
             await self._tokens.obtain(deadline)

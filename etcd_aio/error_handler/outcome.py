@@ -4,10 +4,10 @@ Calls and streams share these rules. Only one thing differs: a call that ran out
 checks itself; for a stream the deadline is that of opening it, so a stream that was not open in time has no connection.
 """
 
-from dataclasses import dataclass
 from typing import Final
 
 from etcd_aio.codec import leading_watch_id
+from etcd_aio.dataclass import dataclass
 from etcd_aio.error_handler.retry_verdicts import StreamFacts
 from etcd_aio.errors import (
     Attempt,

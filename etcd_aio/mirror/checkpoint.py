@@ -18,11 +18,11 @@ that is applied twice changes nothing. No copy is applied after the end, since t
 """
 
 import json
-from dataclasses import dataclass
 from enum import Enum
 from typing import Final, Self
 
 from etcd_aio import KeyValue
+from etcd_aio.dataclass import dataclass
 
 _NAMES: Final = ("cluster_id", "prefix", "to_prefix", "revision", "is_complete", "writer", "number")
 

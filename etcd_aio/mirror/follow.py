@@ -5,7 +5,6 @@ Each batch says how far the receiver is with it, and a later follow goes on from
 """
 
 from collections.abc import AsyncIterator, Collection
-from dataclasses import dataclass
 from types import TracebackType
 from typing import ClassVar, Final, Self
 
@@ -13,6 +12,7 @@ from etcd_aio import UNSET, Event, EventType, KeyLike, KeyRange, KeyValue, Scan,
 from etcd_aio.arguments import to_bytes, whole_number
 from etcd_aio.base import NotAwaitable, when_constructed
 from etcd_aio.calls import StoreCalls
+from etcd_aio.dataclass import dataclass
 from etcd_aio.errors import ClientUsageError, CompactedError, StoreRolledBackError
 from etcd_aio.mirror.reconcile import Merge, changed_since
 from etcd_aio.mirror.sorting import sorted_keys

@@ -7,13 +7,14 @@ compares both sides and copies the differences.
 
 import secrets
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Final, NoReturn
 
 from etcd_aio import EtcdError, Event, KeyLike, KeyRange, op
 from etcd_aio.arguments import encode_key, finite_seconds, to_bytes, whole_number
 from etcd_aio.base import NEVER, KeySpace, Pauses, Waiters, key_space_of, when_constructed
 from etcd_aio.calls import StoreCalls
+from etcd_aio.dataclass import dataclass
 from etcd_aio.errors import (
     ClientUsageError,
     CompactedError,

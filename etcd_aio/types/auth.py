@@ -1,9 +1,10 @@
 """Results of the calls about users, roles and permissions, as frozen values."""
 
 from collections.abc import Collection, Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import Enum
 
+from etcd_aio.dataclass import dataclass
 from etcd_aio.types.kv import Header, shown_keys
 
 

@@ -5,10 +5,10 @@ from `key` on; any other `range_end` ends the half-open interval [key, range_end
 [b"\0", b"\0") is the whole keyspace. Users name the form they mean instead: `prefix=`, `from_key=`, `all_keys=True`.
 """
 
-from dataclasses import dataclass
 from typing import Final, Self
 
 from etcd_aio.arguments import KeyLike, encode_key, flag, to_bytes
+from etcd_aio.dataclass import dataclass
 from etcd_aio.errors import InvalidRequestError
 from etcd_aio.types.kv import shown_key
 

@@ -1,7 +1,8 @@
 """Results of the lease calls, as frozen values."""
 
-from dataclasses import dataclass, fields
+from dataclasses import fields
 
+from etcd_aio.dataclass import dataclass
 from etcd_aio.types.kv import Header, shown_lease
 
 

@@ -6,10 +6,10 @@ message.
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from enum import Enum
 from typing import Final, TypeVar
 
+from etcd_aio.dataclass import dataclass
 from etcd_aio.errors import EtcdError
 from etcd_aio.types.kv import Header
 

@@ -4,10 +4,11 @@ Values are secrets, so no `repr` shows them. An event shows its key, a batch onl
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import Enum
 from typing import ClassVar, Final, overload
 
+from etcd_aio.dataclass import dataclass
 from etcd_aio.types.kv import Header, KeyValue, shown_key
 
 

@@ -13,7 +13,7 @@ _WATCH_FILTERS: Final[Mapping[WatchFilter, pb.WatchCreateRequestFilterType]] = {
 }
 
 
-def watch_request(watch: WatchOptions, watch_id: int, start_revision: int, in_fragments: bool) -> pb.WatchRequest:
+def watch_request(watch: WatchOptions, watch_id: int, start_revision: int, in_fragments: bool) -> "pb.WatchRequest":
     """The message that creates a watch.
 
     Args:
@@ -36,11 +36,11 @@ def watch_request(watch: WatchOptions, watch_id: int, start_revision: int, in_fr
     )
 
 
-def watch_cancel_request(watch_id: int) -> pb.WatchRequest:
+def watch_cancel_request(watch_id: int) -> "pb.WatchRequest":
     """The message that cancels a watch."""
     return pb.WatchRequest(cancel_request=pb.WatchCancelRequest(watch_id=watch_id))
 
 
-def watch_progress_request() -> pb.WatchRequest:
+def watch_progress_request() -> "pb.WatchRequest":
     """The message that requests the progress of all watches of a stream."""
     return pb.WatchRequest(progress_request=pb.WatchProgressRequest())

@@ -43,6 +43,7 @@ from functools import partial
 from itertools import islice
 from typing import Final
 
+from etcd_aio import pb
 from etcd_aio.codec import WatchReplyDecoder
 from etcd_aio.errors import (
     CompactedError,
@@ -58,7 +59,6 @@ from etcd_aio.errors import (
     server_error,
 )
 from etcd_aio.observing import WatchAdvance
-from etcd_aio.pb import WatchRequest
 from etcd_aio.types import Event, WatchReply, shown_key
 from etcd_aio.watch import requests
 from etcd_aio.watch.creations import Creations, MixedUp
@@ -246,13 +246,13 @@ class WatchStream:
                 due = progress.due
         return due
 
-    def requests(self, now: float) -> list[WatchRequest]:
+    def requests(self, now: float) -> "list[pb.WatchRequest]":
         """The requests to send now: cancellations, creations, and one for progress."""
         progress = self._progress
         is_asking = bool(progress.asking) and now >= progress.due
         if is_asking and progress.is_repeating:
             self._recreate_for_progress()
-        found: list[WatchRequest] = []
+        found: list[pb.WatchRequest] = []
         if self._cancels:
             found += map(requests.watch_cancel_request, self._cancels[:STEP])
             del self._cancels[:STEP]
@@ -266,7 +266,7 @@ class WatchStream:
             found.append(requests.watch_progress_request())
         return found
 
-    def _create(self, watch: WatchState) -> WatchRequest:
+    def _create(self, watch: WatchState) -> "pb.WatchRequest":
         watch.move(Transition.REQUESTED)
         watch_id = self._creations.begin(watch)
         watch.start = watch.resume_revision

@@ -4,7 +4,7 @@ import asyncio
 import warnings
 from collections.abc import AsyncIterator
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from enum import Enum
 from types import TracebackType
 from typing import ClassVar, Final, NoReturn, Self
@@ -13,6 +13,7 @@ from etcd_aio.base.aio import wait_until
 from etcd_aio.base.call_options import Timeout
 from etcd_aio.base.not_awaitable import NotAwaitable
 from etcd_aio.base.reprs import when_constructed
+from etcd_aio.dataclass import dataclass
 from etcd_aio.errors import ClientUsageError, EtcdError
 from etcd_aio.types import Event, WatchBatch, WatchFilter, WatchView
 from etcd_aio.watch.compaction_resync import KnownKeys

@@ -13,12 +13,13 @@ mark of the txn: by the number the next put needs no read, and by the mark a txn
 import asyncio
 import secrets
 from collections.abc import Callable, Collection
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Final, TypeAlias
 
 from etcd_aio import EtcdTimeoutError, Key, KeyValue, OutcomeUnknownError, RangeResult, SortOrder, TxnResult, op
 from etcd_aio.base import NEVER, time_left
 from etcd_aio.calls import StoreCalls, Writer, is_exact
+from etcd_aio.dataclass import dataclass
 from etcd_aio.errors import EtcdError, ItemInDoubtError, QueueError, ResultLostError
 from etcd_aio.recipes.counter.combiner import Call, Combiner
 

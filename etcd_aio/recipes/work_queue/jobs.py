@@ -15,11 +15,11 @@ A job is free if it has an item and no claim, and its delay is over.
 import re
 from bisect import bisect_left, insort
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from enum import Enum
 from typing import Final
 
 from etcd_aio import Event, KeyValue
+from etcd_aio.dataclass import dataclass
 from etcd_aio.errors import InvalidRequestError
 
 WINDOW: Final = 256

@@ -7,7 +7,6 @@ import asyncio
 import os
 import socket
 import time
-from dataclasses import dataclass
 from typing import Final
 
 from etcd_aio import Key, KeyValue, OutcomeUnknownError, TxnResult, op
@@ -15,6 +14,7 @@ from etcd_aio.arguments import encode_key, to_bytes, whole_number
 from etcd_aio.base import NEVER, UNSET, Timeout, deadline_after, time_left, when_constructed
 from etcd_aio.calls import StoreCalls, Writer, is_exact, writer_for
 from etcd_aio.concurrency import OnLost, checked_margin
+from etcd_aio.dataclass import dataclass
 from etcd_aio.errors import EtcdError, InvalidRequestError, ResultLostError
 from etcd_aio.recipes.queue.numbers import next_number
 from etcd_aio.recipes.queue.priority_queue import DEFAULT_PRIORITY
