@@ -119,11 +119,11 @@ EXPORTS = {
     "etcd_aio.config": {
         "etcd_aio.config.certificates": "CertificateFiles",
         "etcd_aio.config.endpoints": "endpoints_from resolver_from",
-        "etcd_aio.config.environ": "PREFIX read_environment",
+        "etcd_aio.config.environ": "read_environment",
         "etcd_aio.config.options": "ClientOptions TEXT_OPTIONS check_options read_option",
         "etcd_aio.config.security": "EndpointSecurity",
         "etcd_aio.config.settings": "Settings TLSFiles client_options",
-        "etcd_aio.config.text": "read_flag",
+        "etcd_aio.config.text": "PREFIX read_flag",
         "etcd_aio.config.tls": "TLS is_pem",
         "etcd_aio.config.url": "parse_url",
     },
@@ -218,8 +218,7 @@ EXPORTS = {
         "etcd_aio.lease.loans": "LeaseSource Loan OnLoss",
         "etcd_aio.lease.pool": "LeasePool",
         "etcd_aio.types": (
-            "LeaseGrantResult LeaseKeepAliveResult LeaseListResult LeaseRevokeResult LeaseStatus "
-            "LeaseTimeToLiveResult "
+            "LeaseGrantResult LeaseKeepAliveResult LeaseListResult LeaseRevokeResult LeaseStatus LeaseTimeToLiveResult "
         ),
     },
     "etcd_aio.mirror": {
@@ -287,8 +286,7 @@ EXPORTS = {
     "etcd_aio.types": {
         "etcd_aio.arguments": "KeyLike LeaseLike ValueLike",
         "etcd_aio.types.auth": (
-            "AuthResult AuthStatus AuthenticateResult KeyPermission Permission Role RoleListResult User "
-            "UserListResult "
+            "AuthResult AuthStatus AuthenticateResult KeyPermission Permission Role RoleListResult User UserListResult "
         ),
         "etcd_aio.types.cluster": (
             "Member MemberAddResult MemberListResult MemberPromoteResult MemberRemoveResult MemberUpdateResult "
@@ -304,8 +302,7 @@ EXPORTS = {
             "TxnResult shown_key shown_keys shown_lease shown_text "
         ),
         "etcd_aio.types.lease": (
-            "LeaseGrantResult LeaseKeepAliveResult LeaseListResult LeaseRevokeResult LeaseStatus "
-            "LeaseTimeToLiveResult "
+            "LeaseGrantResult LeaseKeepAliveResult LeaseListResult LeaseRevokeResult LeaseStatus LeaseTimeToLiveResult "
         ),
         "etcd_aio.types.maintenance": (
             "ActiveAlarm Alarm AlarmResult DefragmentResult DowngradeInfo DowngradeResult EndpointVersions "

@@ -99,5 +99,5 @@ def _with_slots(given: type, options: dict[str, bool]) -> type:
 if not TYPE_CHECKING:
 
     def dataclass(**options: bool) -> "Callable[[type], type]":
-        """Make a class with slots that becomes a dataclass at its first use; the options are `dataclasses.dataclass`'s."""
+        """Make a class with slots that becomes a dataclass at its first use; `options` as of `dataclasses`."""
         return lambda given: _with_slots(given, options)

@@ -7,13 +7,19 @@ by `python -m release.exports --write`.
 """
 
 from collections.abc import Callable
-from importlib import import_module
 from sys import modules
+from types import ModuleType
 from typing import TypeAlias
 
 from etcd_aio._exports import EXPORTS
 
 Door: TypeAlias = tuple[Callable[[str], object], Callable[[], list[str]], list[str]]
+
+
+def _imported(module: str) -> ModuleType:
+    """Import a module; unlike the functions of `importlib` this is seen by `python -X importtime`."""
+    __import__(module)
+    return modules[module]
 
 
 def late_names(package: str) -> Door:
@@ -22,20 +28,17 @@ def late_names(package: str) -> Door:
     namespace = vars(modules[package])
 
     def find(name: str) -> object:
-        home = homes.get(name)
-        try:
-            if home is not None and home != package:
-                found = getattr(import_module(home), name)
-            elif name.startswith("_"):
-                raise AttributeError(f"module {package!r} has no attribute {name!r}")
-            else:
-                found = import_module(f"{package}.{name}")
-        except ModuleNotFoundError as error:
-            if error.name != f"{package}.{name}":
-                raise
-            raise AttributeError(f"module {package!r} has no attribute {name!r}") from None
-        namespace[name] = found
-        return found
+        home = homes.get(name, package)
+        if home != package:
+            found = namespace[name] = getattr(_imported(home), name)
+            return found
+        if not name.startswith("_"):
+            try:
+                return _imported(f"{package}.{name}")
+            except ModuleNotFoundError as error:
+                if error.name != f"{package}.{name}":
+                    raise
+        raise AttributeError(f"module {package!r} has no attribute {name!r}")
 
     def names() -> list[str]:
         return sorted({*namespace, *homes})

@@ -6,7 +6,7 @@ client. Where that repeats a mutation, or does not repeat a read, a comment says
 
 from collections.abc import Callable
 from enum import Enum
-from typing import TYPE_CHECKING, Any, Final, Generic, TypeAlias, TypeVar
+from typing import Any, Final, Generic, NoReturn, TypeAlias, TypeVar
 
 from etcd_aio import pb, types
 
@@ -53,9 +53,16 @@ class Method(Generic[Request, Reply]):
         since: the first release of etcd that serves it, such as "3.5"; empty if every supported one (3.4) does.
     """
 
-    if TYPE_CHECKING:
-        request: type[Request]
-        reply: type[Reply]
+    name: str
+    path: str
+    request: type[Request]
+    reply: type[Reply]
+    cardinality: Cardinality
+    repeatable: bool
+    is_mutation: bool
+    served_by_learner: bool
+    is_member_local: bool
+    since: str
 
     def __init__(
         self,
@@ -71,23 +78,29 @@ class Method(Generic[Request, Reply]):
         is_member_local: bool = False,
         since: str = "",
     ) -> None:
-        self.name = name
-        self.path = f"/{package}.{name}"
-        self._classes: dict[str, Callable[[], type]] = {"request": request, "reply": reply}
-        self.cardinality = cardinality
-        self.repeatable = repeatable
-        self.is_mutation = is_mutation
-        self.served_by_learner = served_by_learner
-        self.is_member_local = is_member_local
-        self.since = since
+        vars(self).update(
+            name=name,
+            path=f"/{package}.{name}",
+            _classes={"request": request, "reply": reply},
+            cardinality=cardinality,
+            repeatable=repeatable,
+            is_mutation=is_mutation,
+            served_by_learner=served_by_learner,
+            is_member_local=is_member_local,
+            since=since,
+        )
 
     def __getattr__(self, name: str) -> type:
         """The class of the requests or replies, at its first use."""
-        find = self.__dict__.get("_classes", {}).get(name)
+        find = vars(self).get("_classes", {}).get(name)
         if find is None:
             raise AttributeError(f"a Method has no attribute {name!r}")
-        found = self.__dict__[name] = find()
+        found: type = find()
+        vars(self)[name] = found
         return found
+
+    def __setattr__(self, name: str, value: object) -> NoReturn:
+        raise AttributeError(f"a Method does not change: cannot assign {name!r}")
 
     def __repr__(self) -> str:
         return f"<Method {self.name}>"

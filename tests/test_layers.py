@@ -59,9 +59,11 @@ MAY_USE: dict[str, frozenset[str]] = {
 # What every package may use, and which uses nothing but itself.
 BASE = frozenset(
     {
+        "_exports",
         "_version",
         "arguments",
         "base",
+        "dataclass",
         "errors",
         "exports",
         "observing",
@@ -247,6 +249,7 @@ PURE = (
 )
 MAY_READ_VARIABLES = frozenset({"base/accelerator"})  # pure but for one variable, which is read at import
 LONGEST_FILE = 600
+GENERATED = frozenset({"generated", "pb"})
 # The pytest plugin stands above everything: what it enters, and the modules that pytest loads in every run.
 PLUGIN = PACKAGE.parent / "pytest_etcd_aio"
 PLUGIN_MAY_USE = frozenset(
@@ -271,7 +274,7 @@ PUBLIC_MODULES = frozenset({"etcd_aio.kv.op"})  # users write `from etcd_aio imp
 
 @cache
 def sources() -> list[Path]:
-    return sorted(path for path in PACKAGE.rglob("*.py") if "pb" not in path.relative_to(PACKAGE).parts[:-1])
+    return sorted(path for path in PACKAGE.rglob("*.py") if not GENERATED & {*path.relative_to(PACKAGE).parts[:-1]})
 
 
 def name_of(path: Path) -> str:

@@ -2,7 +2,7 @@
 
 `grammar.py` has the parser; `program.py` has the table of verbs, and runs one; `connection.py` makes the client from
 flags and variables. Each group of verbs is one file, imported when it runs. Verbs make results, and the `format_*`
-files turn these into text. All but `--version` needs `pip install 'etcd_aio[cli]'`.
+files turn these into text. All but `--version` and `version` needs `pip install 'etcd_aio[cli]'`.
 """
 
 import os
@@ -12,7 +12,7 @@ import sys
 def main() -> int:
     """Run the command line on the arguments of this process. Returns the exit code."""
     _open_what_is_closed()
-    if sys.argv[1:] == ["--version"]:
+    if sys.argv[1:] in (["--version"], ["version"]):
         from etcd_aio.cli.versions import version_lines
 
         sys.stdout.writelines(f"{line}\n" for line in version_lines())

@@ -41,9 +41,8 @@ from collections import deque
 from collections.abc import Callable
 from functools import partial
 from itertools import islice
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-from etcd_aio import pb
 from etcd_aio.codec import WatchReplyDecoder
 from etcd_aio.errors import (
     CompactedError,
@@ -67,6 +66,9 @@ from etcd_aio.watch.outages import Outages
 from etcd_aio.watch.progress import ProgressRequests
 from etcd_aio.watch.state import Phase, Transition, WatchState
 from etcd_aio.watch.stream_owner import WatchStreamOwner
+
+if TYPE_CHECKING:
+    from etcd_aio import pb
 
 SILENCE: Final = 2.0
 """Seconds without any reply while a creation is unanswered, after which the stream is given up. A member answers in
