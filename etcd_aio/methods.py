@@ -81,7 +81,7 @@ class Method(Generic[Request, Reply]):
         vars(self).update(
             name=name,
             path=f"/{package}.{name}",
-            _classes={"request": request, "reply": reply},
+            _late={"request": request, "reply": reply},
             cardinality=cardinality,
             repeatable=repeatable,
             is_mutation=is_mutation,
@@ -92,7 +92,7 @@ class Method(Generic[Request, Reply]):
 
     def __getattr__(self, name: str) -> type:
         """The class of the requests or replies, at its first use."""
-        find = vars(self).get("_classes", {}).get(name)
+        find: Callable[[], type] | None = vars(self).get("_late", {}).get(name)
         if find is None:
             raise AttributeError(f"a Method has no attribute {name!r}")
         found: type = find()

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 if ACCELERATOR is None:
     from etcd_aio.codec.generated import decoders
 else:
-    from etcd_aio.codec.generated import accelerated_decoders as decoders
+    from etcd_aio.codec.generated import accelerated_decoders as decoders  # type: ignore[no-redef] # they have the same names
 
 _C = TypeVar("_C")
 

@@ -10,7 +10,7 @@ comparison of values is false, and every other property is compared as 0.
 
 from collections.abc import Callable
 from enum import Enum
-from typing import TYPE_CHECKING, Final, Generic, NoReturn, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Generic, NoReturn, TypeVar
 
 from etcd_aio.arguments import MIN_INT64, lease_id, to_bytes, whole_number
 from etcd_aio.base.reprs import when_constructed
@@ -73,12 +73,13 @@ class Compare:
 
     def message(self) -> bytes:
         """Encode the message of this condition."""
+        operand: dict[str, Any] = {self.target.value: self.operand}
         return write_Compare(
             key=self.keys.key,
             range_end=self.keys.range_end,
             target=_TARGETS[self.target],
             result=_OPERATORS[self.operator],
-            **{self.target.value: self.operand},
+            **operand,
         )
 
     def __bool__(self) -> bool:  # NoReturn would make type checkers skip the code that follows

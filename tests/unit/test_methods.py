@@ -125,4 +125,4 @@ def test_a_row_is_an_immutable_value_with_a_short_repr() -> None:
     assert repr(methods.RANGE) == "<Method KV/Range>"
     assert {methods.RANGE: 1}[methods.RANGE] == 1
     with pytest.raises(AttributeError):
-        methods.RANGE.repeatable = False  # type: ignore[misc]
+        methods.RANGE.repeatable = False
