@@ -23,6 +23,25 @@ def cores() -> int:
     return os.cpu_count() or 1
 
 
+def two_cores() -> tuple[int, int]:
+    """Two cores that this process may use.
+
+    Raises:
+        OSError: there is one only, or this system cannot say.
+    """
+    if not hasattr(os, "sched_getaffinity"):
+        raise OSError("this system does not bind processes to cores")
+    usable = sorted(os.sched_getaffinity(0))
+    if len(usable) < 2:
+        raise OSError("there is one core only")
+    return usable[0], usable[1]
+
+
+def use_core(core: int) -> None:
+    """Bind this process, and those that it starts from now on, to a core."""
+    os.sched_setaffinity(0, {core})
+
+
 def system() -> str:
     """The kernel, without its vendor's suffix, and the interpreter."""
     kernel = f"{platform.system()} {platform.release().partition('-')[0]}"

@@ -156,7 +156,7 @@ async def base(bench: Bench, count: int, rounds: int) -> None:
     async def ours(to_prefix: str) -> None:
         copy = Mirror(bench.source, bench.destination, prefix=prefix, to_prefix=to_prefix, takeover_delay=0)
         task = asyncio.create_task(copy.run())
-        await copy.wait(1)
+        await copy.wait_revision(1)
         task.cancel()
         await asyncio.gather(task, return_exceptions=True)
 

@@ -75,9 +75,9 @@ async def change(client: Client, other: Client, endpoint: str, go: list[str], ti
     seen: asyncio.Queue[tuple[str, float]] = asyncio.Queue()
 
     async def follow(web: Endpoints) -> None:
-        async for endpoints in web.changes():
-            if endpoints:
-                seen.put_nowait((endpoints[0].address, time.perf_counter()))
+        async for change in web.changes():
+            if change.endpoints:
+                seen.put_nowait((change.endpoints[0].address, time.perf_counter()))
 
     async def follow_go(lines: asyncio.StreamReader) -> None:
         async for line in lines:

@@ -30,9 +30,10 @@ def console() -> Console:
     return found if found.is_terminal else Console(width=_WIDTH)
 
 
-def where(is_own_server: bool, endpoints: int) -> str:
+def where(is_own_server: bool, endpoints: int, *, is_apart: bool = False) -> str:
     """The location of the server, in words."""
-    return "on this machine, fsync off" if is_own_server else f"{endpoints} endpoint(s)"
+    cores = ", one core for the server and one for the client" if is_apart else ""
+    return f"on this machine, fsync off{cores}" if is_own_server else f"{endpoints} endpoint(s)"
 
 
 def show(
@@ -47,7 +48,7 @@ def show(
         f"\n{setting.date}, {setting.cpu}, {setting.cores} cores, {setting.system}", highlight=False, soft_wrap=True
     )
     console.print(
-        f"etcd {setting.server}, {where(setting.is_own_server, setting.endpoints)}; "
+        f"etcd {setting.server}, {where(setting.is_own_server, setting.endpoints, is_apart=setting.is_apart)}; "
         f"medians of {setting.rounds} interleaved rounds, {setting.seconds:g} s each",
         highlight=False,
         soft_wrap=True,

@@ -102,6 +102,7 @@ class Setting:
     Attributes:
         server: etcd's version.
         is_own_server: whether it was started for the run, on this machine and with fsync off.
+        is_apart: whether it had a core of its own, and each client the next one.
     """
 
     date: str
@@ -114,3 +115,4 @@ class Setting:
     rounds: int
     seconds: float
     versions: Mapping[str, Mapping[str, str]]
+    is_apart: bool = False

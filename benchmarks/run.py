@@ -40,6 +40,7 @@ class Options:
     seconds: float
     json: Path | None
     cache: Path
+    is_apart: bool = False
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -68,7 +69,10 @@ def _parse(arguments: Sequence[str] | None) -> Options:
     parser.add_argument("--json", type=Path, metavar="FILE", help="also write every round to FILE")
     parser.add_argument("--cache", type=Path, default=default_cache(), help="environments (default: %(default)s)")
     parser.add_argument("--against", type=Path, metavar="CHECKOUT", help="also measure another checkout's etcd_aio")
+    parser.add_argument("--apart", action="store_true", help="one core for the server, and another for each client")
     given = parser.parse_args(arguments)
+    if given.apart and given.endpoints:
+        parser.error("--apart is for the server that is started here")
     suite = SUITES[given.suite]
     contestants = {contestant.name: contestant for contestant in suite.contestants}
     cases = {case.name: case for case in suite.cases}
@@ -87,6 +91,7 @@ def _parse(arguments: Sequence[str] | None) -> Options:
             seconds=seconds,
             json=given.json,
             cache=given.cache.expanduser().resolve(),
+            is_apart=given.apart,
         )
     except KeyError as error:
         known = f"clients: {', '.join(contestants)}; cases: {', '.join(cases)}"
@@ -101,7 +106,8 @@ async def _run(options: Options, console: Console) -> None:
     results = Results(options.cases)
     commands = _prepare(options, results, console)
     prefix = f"etcd_aio-benchmarks/{secrets.token_hex(4)}/"
-    async with _cluster(options.endpoints) as endpoints:
+    cores = machine.cores()
+    async with _cluster(options.endpoints, is_apart=options.is_apart) as endpoints:
         version = await asyncio.to_thread(store.server_version, endpoints[0])
         if options.suite.is_filled:
             await asyncio.to_thread(store.fill, endpoints[0], prefix)
@@ -127,7 +133,7 @@ async def _run(options: Options, console: Console) -> None:
     setting = Setting(
         date=datetime.now(UTC).isoformat(timespec="seconds"),
         cpu=machine.cpu_model(),
-        cores=machine.cores(),
+        cores=cores,
         system=machine.system(),
         server=version,
         is_own_server=not options.endpoints,
@@ -135,6 +141,7 @@ async def _run(options: Options, console: Console) -> None:
         rounds=options.rounds,
         seconds=options.seconds,
         versions={name: driver.versions for name, driver in drivers.items()},
+        is_apart=options.is_apart,
     )
     references = options.suite.references
     report.show(report.console(), setting, options.contestants, references, results)
@@ -201,11 +208,16 @@ async def _take_turns(
 
 
 @asynccontextmanager
-async def _cluster(endpoints: Sequence[str]) -> AsyncIterator[Sequence[str]]:
-    """The endpoints of the command line, or of a member that is started for this run."""
+async def _cluster(endpoints: Sequence[str], *, is_apart: bool) -> AsyncIterator[Sequence[str]]:
+    """The endpoints of the command line, or of a member that is started for this run, perhaps on a core of its own."""
     if endpoints:
         store.check_plain(endpoints)
         yield endpoints
-    else:
-        async with EtcdServer(flags=_SERVER_FLAGS) as server:
-            yield [server.endpoint]
+        return
+    of_server, of_clients = machine.two_cores() if is_apart else (None, None)
+    if of_server is not None:
+        machine.use_core(of_server)
+    async with EtcdServer(flags=_SERVER_FLAGS) as server:
+        if of_clients is not None:
+            machine.use_core(of_clients)
+        yield [server.endpoint]

@@ -1,6 +1,6 @@
 """CPU that a namespace and ordered reads add to a call and to an event: `python -m benchmarks.views`.
 
-call       microseconds of a `get` and of a `put` on a client that answers at once, in a namespace of it, and on an
+call       microseconds of a `get` and of a `put` on a store that answers at once, in a namespace of it, and on an
            ordered view of it, in turns; and what the latter two add
 event      microseconds to cut an event for a namespace, in batches of one, ten and a thousand
 """
@@ -14,7 +14,8 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, Final
 
 from benchmarks.cache import each
-from etcd_aio import Client, Event, EventType, Header, KeyValue, PutResult, RangeResult, WatchBatch, op
+from etcd_aio import Client, Event, EventType, Header, KeyValue, PutResult, RangeResult, Store, WatchBatch, op
+from etcd_aio.backend import Backend
 from etcd_aio.views.translate import Translation
 
 CALLS: Final = 10_000
@@ -28,8 +29,12 @@ async def cpu(call: Callable[[], Awaitable[object]], calls: int) -> float:
     return (time.process_time() - began) / calls * 1e6
 
 
-class InstantClient(Client):
-    """A client that answers at once."""
+class InstantBackend:
+    """A backend that answers at once."""
+
+    def __init__(self, backend: Backend) -> None:
+        self.shared, self.key_space, self.leases = backend.shared, backend.key_space, backend.leases
+        self.chunks, self.watch = backend.chunks, backend.watch
 
     async def do(self, operation: Any, **options: object) -> Any:
         match operation:
@@ -45,7 +50,7 @@ _HEADER: Final = Header(1, 2, 3, 4)
 _KV: Final = KeyValue(b"app/k", b"v", 1, 2, 1)
 
 
-async def calls(client: Client, rounds: int) -> None:
+async def calls(client: Store, rounds: int) -> None:
     """Print the CPU of a call."""
     stores: dict[str, Any] = {
         "client": client,
@@ -85,7 +90,7 @@ async def main(arguments: Sequence[str]) -> None:
     parser = argparse.ArgumentParser(description="What a namespace and ordered reads cost.")
     parser.add_argument("--rounds", type=int, default=15)
     options = parser.parse_args(arguments)
-    await calls(InstantClient(), options.rounds)
+    await calls(Store(InstantBackend(Client().backend)), options.rounds)
     events()
 
 

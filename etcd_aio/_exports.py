@@ -40,12 +40,16 @@ EXPORTS = {
         ),
     },
     "etcd_aio.arguments": {
+        "etcd_aio.arguments.blocks": "cancels_block checked_margin",
         "etcd_aio.arguments.checks": (
             "KeyLike LeaseLike MIN_INT64 ValueLike check_text encode_key finite_seconds flag is_encodable "
-            "lease_id to_bytes whole_number "
+            "lease_id parse_word to_bytes whole_number "
         ),
         "etcd_aio.arguments.host_port": "split_host_port",
-        "etcd_aio.arguments.words": "parse_word",
+    },
+    "etcd_aio.backend": {
+        "etcd_aio.kv": "ChunkReader",
+        "etcd_aio.watch": "WatchOptions",
     },
     "etcd_aio.balancer": {
         "etcd_aio.balancer.balancer": "Balancer SingleEndpointView",
@@ -65,9 +69,9 @@ EXPORTS = {
         ),
         "etcd_aio.base.backoff": "Backoff",
         "etcd_aio.base.call_options": "RetryMode Timeout UNSET",
-        "etcd_aio.base.closing": "TwoPartClose Unwinding",
+        "etcd_aio.base.closing": "CANCELLED_SECONDS TwoPartClose Unwinding",
         "etcd_aio.base.contention": "Contention REMEMBERED",
-        "etcd_aio.base.deadline": "NEVER deadline_after time_left",
+        "etcd_aio.base.deadline": "NEVER check_timeout deadline_after time_left",
         "etcd_aio.base.hand_over": "HandOver",
         "etcd_aio.base.key_space": "KeySpace key_space_of",
         "etcd_aio.base.logs": "Log log_for",
@@ -80,13 +84,13 @@ EXPORTS = {
     "etcd_aio.cache": {
         "etcd_aio.cache.cache": "Cache DEFAULT_MAX_OUTAGE DEFAULT_MAX_PENDING",
         "etcd_aio.cache.changes": "CacheBatches CacheChanges KeySetChanges",
+        "etcd_aio.cache.derived": "Derived DerivedChanges",
         "etcd_aio.cache.results": "CacheStatistics",
         "etcd_aio.cache.state": "CacheState",
     },
     "etcd_aio.calls": {
         "etcd_aio.calls.keys": "KeyCalls",
         "etcd_aio.calls.store_calls": "StoreCalls",
-        "etcd_aio.calls.watches": "WatchCalls",
         "etcd_aio.calls.writer": "Writer is_exact writer_for",
     },
     "etcd_aio.codec": {
@@ -106,15 +110,16 @@ EXPORTS = {
     },
     "etcd_aio.concurrency": {
         "etcd_aio.concurrency.election": "Election Leaders",
-        "etcd_aio.concurrency.held": "Held OnLost Subject check_timeout checked_margin",
-        "etcd_aio.concurrency.interruption": "Interruption",
+        "etcd_aio.concurrency.holding": "Holding",
         "etcd_aio.concurrency.leaders": "Leader",
         "etcd_aio.concurrency.leadership": "Leadership",
-        "etcd_aio.concurrency.line": "CANCELLED_SECONDS",
         "etcd_aio.concurrency.lock": "Contender Lock",
+        "etcd_aio.concurrency.options": "HoldOptions",
+        "etcd_aio.concurrency.own_key": "OwnKey",
         "etcd_aio.concurrency.rwlock": "RWLock ReadLock WriteLock",
         "etcd_aio.concurrency.semaphore": "Semaphore",
         "etcd_aio.concurrency.session": "Session",
+        "etcd_aio.lease": "OnLost",
     },
     "etcd_aio.config": {
         "etcd_aio.config.certificates": "CertificateFiles",
@@ -205,7 +210,8 @@ EXPORTS = {
     "etcd_aio.kv": {
         "etcd_aio.kv.compare": "Compare Key",
         "etcd_aio.kv.limits": "DEFAULT_PAGE_SIZE",
-        "etcd_aio.kv.operations": "DeleteOp GetOp KVOperation Op PutOp RangeOp TxnOp checked_put",
+        "etcd_aio.kv.op": "checked_put",
+        "etcd_aio.kv.operations": "DeleteOp GetOp KVOperation Op PutOp RangeOp TxnOp",
         "etcd_aio.kv.scan": "ChunkReader RangeStreamReader ReadPage Scan ScanPages",
         "etcd_aio.kv.txn": "Txn",
         "etcd_aio.kv.update": "Update",
@@ -218,7 +224,8 @@ EXPORTS = {
         "etcd_aio.lease.loans": "LeaseSource Loan OnLoss",
         "etcd_aio.lease.pool": "LeasePool",
         "etcd_aio.types": (
-            "LeaseGrantResult LeaseKeepAliveResult LeaseListResult LeaseRevokeResult LeaseStatus LeaseTimeToLiveResult "
+            "LeaseGrantResult LeaseKeepAliveResult LeaseListResult LeaseRevokeResult LeaseStatus "
+            "LeaseTimeToLiveResult "
         ),
     },
     "etcd_aio.mirror": {
@@ -246,10 +253,10 @@ EXPORTS = {
         "etcd_aio.recipes.barrier.double_barrier": "DoubleBarrier",
         "etcd_aio.recipes.counter.counter": "Counter",
         "etcd_aio.recipes.counter.ids": "DEFAULT_BLOCK IdAllocator",
-        "etcd_aio.recipes.group.group": "DEFAULT_TTL Group GroupViews Membership",
+        "etcd_aio.recipes.group.group": "DEFAULT_TTL Group GroupCache Membership",
         "etcd_aio.recipes.group.hash_ring": "DEFAULT_REPLICAS HashRing",
         "etcd_aio.recipes.group.members": "GroupMember GroupView",
-        "etcd_aio.recipes.group.ring": "Ring RingChanges",
+        "etcd_aio.recipes.group.ring": "Ring",
         "etcd_aio.recipes.kubernetes": "Found Kubernetes ListPage OptimisticResult",
         "etcd_aio.recipes.queue.priority_queue": "PriorityQueue",
         "etcd_aio.recipes.queue.queue": "Queue",
@@ -258,9 +265,8 @@ EXPORTS = {
         "etcd_aio.recipes.schedule.schedule": "Schedule",
         "etcd_aio.recipes.schedule.ticks": "CatchUp NextTick",
         "etcd_aio.recipes.stm.isolation": "Isolation",
-        "etcd_aio.recipes.stm.stm": "DEFAULT_MAX_ATTEMPTS StmResult run_stm",
+        "etcd_aio.recipes.stm.stm": "DEFAULT_MAX_ATTEMPTS StmCall StmResult",
         "etcd_aio.recipes.stm.transaction": "Transaction",
-        "etcd_aio.recipes.stm.turnstile": "Turnstile",
         "etcd_aio.recipes.work_queue.job": "Job",
         "etcd_aio.recipes.work_queue.work_queue": "DeadJob WorkQueue",
         "etcd_aio.recipes.work_queue.worker": "Worker",
@@ -268,8 +274,9 @@ EXPORTS = {
     "etcd_aio.services": {
         "etcd_aio.services": "naming",
         "etcd_aio.services.endpoint_json": "JSONValue ServiceEndpoint",
-        "etcd_aio.services.endpoints": "Choice EndpointChanges Endpoints PickPolicy",
+        "etcd_aio.services.endpoints": "Choice Endpoints PickPolicy",
         "etcd_aio.services.kept_entry": "KeptEntry OnConflict",
+        "etcd_aio.services.last_list": "ServiceChange",
         "etcd_aio.services.naming": "NewEndpoint",
         "etcd_aio.services.registration": "Registration",
     },
@@ -286,7 +293,8 @@ EXPORTS = {
     "etcd_aio.types": {
         "etcd_aio.arguments": "KeyLike LeaseLike ValueLike",
         "etcd_aio.types.auth": (
-            "AuthResult AuthStatus AuthenticateResult KeyPermission Permission Role RoleListResult User UserListResult "
+            "AuthResult AuthStatus AuthenticateResult KeyPermission Permission Role RoleListResult User "
+            "UserListResult "
         ),
         "etcd_aio.types.cluster": (
             "Member MemberAddResult MemberListResult MemberPromoteResult MemberRemoveResult MemberUpdateResult "
@@ -295,27 +303,25 @@ EXPORTS = {
             "AlarmLike DowngradeAction DowngradeActionLike OnCompaction OnCompactionLike PermissionLike SortBy "
             "SortByLike SortOrder SortOrderLike WatchFilter WatchFilterLike "
         ),
-        "etcd_aio.types.fast_frozen": "mutable_twin",
+        "etcd_aio.types.fast_frozen": "fast_init mutable_twin",
         "etcd_aio.types.keys": "KeyRange NO_END prefix_end range_arguments",
         "etcd_aio.types.kv": (
             "CompactResult DeleteResult Header KeyValue OpResult Operation PutResult RangeChunk RangeResult "
             "TxnResult shown_key shown_keys shown_lease shown_text "
         ),
         "etcd_aio.types.lease": (
-            "LeaseGrantResult LeaseKeepAliveResult LeaseListResult LeaseRevokeResult LeaseStatus LeaseTimeToLiveResult "
+            "LeaseGrantResult LeaseKeepAliveResult LeaseListResult LeaseRevokeResult LeaseStatus "
+            "LeaseTimeToLiveResult "
         ),
         "etcd_aio.types.maintenance": (
             "ActiveAlarm Alarm AlarmResult DefragmentResult DowngradeInfo DowngradeResult EndpointVersions "
             "HashKVResult HashResult MoveLeaderResult SavedSnapshot SnapshotChunk StatusResult newest_leader "
             "version_tuple "
         ),
-        "etcd_aio.types.replayed": (
-            "ReplayedDeleteResult ReplayedPutResult ReplayedTxnResult delete_within put_within txn_within "
-        ),
+        "etcd_aio.types.replayed": "ReplayedDeleteResult ReplayedPutResult ReplayedTxnResult result_within",
         "etcd_aio.types.result": "Result",
         "etcd_aio.types.statistics": "ConnectivityState EndpointStatistics Health StreamStatistics",
-        "etcd_aio.types.view": "WatchView",
-        "etcd_aio.types.watch": "EarlyProgress Event EventType ResyncEvent WatchBatch WatchReply",
+        "etcd_aio.types.watch": "EarlyProgress Event EventType ResyncEvent WatchBatch WatchReply WatchView",
     },
     "etcd_aio.views": {
         "etcd_aio.views.ordered": "OrderedStatistics OrderedView",
@@ -326,6 +332,7 @@ EXPORTS = {
         "etcd_aio.watch.limits": "DEFAULT_MAX_PENDING",
         "etcd_aio.watch.service": "WatchService",
         "etcd_aio.watch.state": "WatchOptions",
-        "etcd_aio.watch.watcher": "ViewedWatcher WatchStatistics Watcher",
+        "etcd_aio.watch.viewed_watcher": "ViewedWatcher",
+        "etcd_aio.watch.watcher": "WatchStatistics Watcher",
     },
 }

@@ -1,4 +1,4 @@
-"""Backend: what a store stands on: the connections of a client, or a view that changes what goes to another backend.
+"""Backend: the connections of a client, or a view that changes the requests to another backend. Each store has one.
 
 Every call of a store makes operations and watches, and its backend carries them out. A view is a backend on top of
 another one, such as that of a namespace. What stands on a store needs no more than this: no connection, no retry and
@@ -6,6 +6,7 @@ no stream of its own.
 """
 
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
 from typing import TYPE_CHECKING, Protocol, TypeVar
 from weakref import WeakSet, WeakValueDictionary
 
@@ -14,12 +15,20 @@ from etcd_aio import watch as watching
 from etcd_aio.base.call_options import UNSET, RetryMode, Timeout
 from etcd_aio.base.deadline import NEVER, deadline_after
 from etcd_aio.base.key_space import KeySpace
+from etcd_aio.dataclass import dataclass
+from etcd_aio.exports import late_names
 from etcd_aio.kv import KVOperation
-from etcd_aio.types import EndpointVersions, Operation, WatchView
+from etcd_aio.types import EndpointVersions, KeyRange, Operation
+from etcd_aio.types import WatchView as WatchView
 
 if TYPE_CHECKING:
     from etcd_aio.error_handler import Invoker
+    from etcd_aio.kv import ChunkReader as ChunkReader
     from etcd_aio.lease import Leases
+    from etcd_aio.watch import Watcher, WatchService
+    from etcd_aio.watch import WatchOptions as WatchOptions
+else:
+    __getattr__ = late_names(__name__)[0]
 
 _R = TypeVar("_R")
 
@@ -33,7 +42,7 @@ class Block(Protocol):
 
 
 class Shared:
-    """What all stores of one client share.
+    """State that all stores of one client share.
 
     Args:
         name: of the client; empty if it has none.
@@ -95,17 +104,46 @@ class Shared:
         return now + self._seconds if timeout is UNSET else deadline_after(timeout, now)
 
 
+@dataclass(frozen=True, slots=True)
+class WatchCall:
+    """One call of `Store.watch`, on its way through the backends.
+
+    Attributes:
+        options: those that the server and the stream need, with the keys.
+        start_revision: the first revision of interest; 0 is from now on.
+        timeout: seconds that entering may take.
+        stream: the name of the stream; "" for the common one.
+        views: the views that show each batch before the user gets it, in this order: the innermost store first.
+    """
+
+    options: "WatchOptions"
+    start_revision: int
+    timeout: Timeout
+    stream: str = ""
+    views: tuple[WatchView, ...] = ()
+
+    def shown_by(self, view: WatchView, keys: KeyRange | None = None) -> "WatchCall":
+        """The call for the backend beneath.
+
+        Args:
+            view: shows the batches of the watch beneath.
+            keys: the range there. Default: the same.
+        """
+        options = self.options if keys is None else replace(self.options, keys=keys)
+        return replace(self, options=options, views=(view, *self.views))
+
+
 class Backend(Protocol):
-    """What a store stands on: `Store(backend)`. A view takes a backend, and is one."""
+    """Sends what the calls of a store make: `Store(backend)`. A view takes a backend, and is one."""
 
     @property
     def shared(self) -> Shared:
-        """What all stores of the client share."""
+        """State that all stores of the client share."""
         ...
 
     @property
     def key_space(self) -> KeySpace:
-        """Whose keys the operations name."""
+        """The cluster or namespace whose keys the operations name."""
         ...
 
     @property
@@ -117,27 +155,12 @@ class Backend(Protocol):
         """Send one operation; see `Store.do`."""
         ...
 
-    def chunks(self) -> "kv.ChunkReader":
+    def chunks(self) -> "ChunkReader":
         """A reader of the rest of one scan, as a stream."""
         ...
 
-    def watch(
-        self,
-        options: "watching.WatchOptions",
-        start_revision: int,
-        timeout: Timeout,
-        stream: str,
-        views: tuple[WatchView, ...] = (),
-    ) -> "watching.Watcher":
-        """A watch, not entered yet.
-
-        Args:
-            options: those that the server and the stream need.
-            start_revision: the first revision of interest; 0 is from now on.
-            timeout: seconds that entering may take.
-            stream: the name of the stream; "" for the common one.
-            views: what shows its batches, in this order.
-        """
+    def watch(self, call: WatchCall) -> "Watcher":
+        """A watch, not entered yet. A view of a store passes `call.shown_by(...)` on."""
         ...
 
 
@@ -148,10 +171,10 @@ class ClientBackend:
         invoker: runs calls and streams.
         leases: the lease calls of the client.
         shared: what all stores of the client share.
-        shown: returns what the client looks like.
+        shown: returns the `repr` of the client.
     """
 
-    __slots__ = ("_common", "_invoker", "_named", "_shown", "key_space", "leases", "shared")
+    __slots__ = ("_common", "_invoker", "_services", "_shown", "key_space", "leases", "shared")
 
     def __init__(
         self, invoker: "Invoker", leases: "Leases", shared: Shared, shown: Callable[[], str] = lambda: "<Client>"
@@ -161,9 +184,9 @@ class ClientBackend:
         self.shared = shared
         self.key_space = KeySpace(invoker)
         self._shown = shown
-        self._common: watching.WatchService | None = None
-        # Watchers, and open streams, hold them.
-        self._named: WeakValueDictionary[str, watching.WatchService] = WeakValueDictionary()
+        # Watchers, and open streams, hold them; the common one stays.
+        self._services: WeakValueDictionary[str, WatchService] = WeakValueDictionary()
+        self._common: WatchService | None = None
 
     def __repr__(self) -> str:
         return self._shown()
@@ -183,33 +206,24 @@ class ClientBackend:
         result: _R = operation.result(reply)
         return result
 
-    def chunks(self) -> "kv.ChunkReader":
+    def chunks(self) -> "ChunkReader":
         """A reader of the rest of one scan, as a stream."""
         return kv.RangeStreamReader(self._invoker)
 
-    def watch(
-        self,
-        options: "watching.WatchOptions",
-        start_revision: int,
-        timeout: Timeout,
-        stream: str,
-        views: tuple[WatchView, ...] = (),
-    ) -> "watching.Watcher":
+    def watch(self, call: WatchCall) -> "Watcher":
         """A watch, not entered yet; see `Backend.watch`."""
-        service = self._watches_on(stream)
-        if views:
-            return watching.ViewedWatcher(service, options, start_revision, timeout, views)
-        return watching.Watcher(service, options, start_revision, timeout)
+        service = self._watches_on(call.stream)
+        if call.views:
+            return watching.ViewedWatcher(service, call.options, call.start_revision, call.timeout, call.views)
+        return watching.Watcher(service, call.options, call.start_revision, call.timeout)
 
-    def _watches_on(self, stream: str) -> "watching.WatchService":
-        if stream == "":
-            if self._common is None:
-                self._common = self._service_on("")
-            return self._common
-        service = self._named.get(stream)
+    def _watches_on(self, stream: str) -> "WatchService":
+        service = self._services.get(stream)
         if service is None:
-            service = self._named[stream] = self._service_on(stream)
+            service = self._services[stream] = self._service_on(stream)
+            if not stream:
+                self._common = service
         return service
 
-    def _service_on(self, stream: str) -> "watching.WatchService":
+    def _service_on(self, stream: str) -> "WatchService":
         return watching.WatchService(self._invoker, self.do, stream)

@@ -220,7 +220,7 @@ class Client(Store, AsyncBlock):
         )
         made = create_engine(engine, transport)
         metadata = RequestMetadata(API_VERSION, require_leader=require_leader)
-        told = ObserverGroup(with_defaults(observers), name)
+        group = ObserverGroup(with_defaults(observers), name)
         self._balancer = Balancer(
             parsed,
             made,
@@ -230,7 +230,7 @@ class Client(Store, AsyncBlock):
             verify_all=has_credentials,
             connect_timeout=connect_timeout,
             fail_fast=fail_fast,
-            on_change=told.endpoint_changed,
+            on_change=group.endpoint_changed,
             client=name,
         )
         invoker = Invoker(
@@ -244,14 +244,14 @@ class Client(Store, AsyncBlock):
             max_send_bytes=max_send_bytes,
             hedge_after=hedge_after,
             credentials=credentials,
-            observers=told,
+            observers=group,
             client=name,
         )
-        self._observers = told
+        self._observers = group
         self._invoker = invoker
         self._keeper = LeaseKeeper(invoker)
         shared = Shared(name, timeout, invoker.clock, self._ask_versions)
-        backend: Backend = ClientBackend(invoker, Leases(invoker, self._keeper), shared, self.__repr__)
+        backend: Backend = ClientBackend(invoker, Leases(self._keeper), shared, self.__repr__)
         if namespace is not None:
             from etcd_aio.views import PrefixView
 
@@ -432,9 +432,6 @@ class Client(Store, AsyncBlock):
     async def wait_ready(self, timeout: Timeout = UNSET) -> None:
         """Wait until at least one endpoint is connected.
 
-        Args:
-            timeout: seconds; None for no limit; the client's default if it is not given.
-
         Raises:
             NoAvailableEndpointsError: none was connected in time; `errors` has the cause for every endpoint.
             ClientUsageError: the client is closed, or belongs to another loop or process.
@@ -450,9 +447,6 @@ class Client(Store, AsyncBlock):
         It is the same linearizable read as that of `etcdctl endpoint health`. "Permission denied" counts as success,
         since a member needs the quorum to say so. As every read, it moves away from a member that is down or frozen.
         For a readiness check use a short timeout; `wait_ready` checks only that there is a connection.
-
-        Args:
-            timeout: seconds; None for no limit; the client's default if it is not given.
 
         Returns:
             float: the duration in seconds, with all attempts.
@@ -472,14 +466,14 @@ class Client(Store, AsyncBlock):
         same. Leases and locks that are still held are lost, which does not cancel the task that closes: see `Lease`.
         Other tasks that hold locks get half a second to end and release them; in that time blocks of `exactly_once`,
         registrations and members of groups are ended too, as by leaving them, and leases are revoked whose blocks were
-        cancelled. A cancelled scope of anyio waits for that.
+        cancelled, or that are being granted. A cancelled scope of anyio waits for that.
 
         Raises:
             ClientUsageError: the client belongs to another loop or process.
         """
         try:
             has_more_to_end = (
-                self.leases.used_pool or self.backend.shared.blocks or self._keeper.endings or self._closings
+                self.leases.used_pool or self.backend.shared.blocks or self._keeper.unsettled or self._closings
             )
             if has_more_to_end and self._lifetime.is_used and not self._lifetime.is_closed:
                 self._lifetime.enter()
@@ -492,7 +486,7 @@ class Client(Store, AsyncBlock):
         await unwound(self._unwinding)
 
     async def _end_blocks(self) -> None:
-        """End what stands on this client, while it still works; within half a second."""
+        """End the blocks of this client, while it still works; within half a second."""
         from anyio import CancelScope  # where there is something to end
 
         loop = asyncio.get_running_loop()
@@ -503,7 +497,7 @@ class Client(Store, AsyncBlock):
                 await self.leases.pool.aclose()  # also if it is new: from now on it lends nothing
                 while True:
                     self._end_new_blocks()  # those that were entered meanwhile
-                    waiting = [task for task in (*self._closings, *self._keeper.endings) if not task.done()]
+                    waiting = [task for task in (*self._closings, *self._keeper.unsettled) if not task.done()]
                     left = ends - loop.time()
                     if not waiting or left <= 0:
                         return
@@ -559,7 +553,7 @@ class Client(Store, AsyncBlock):
         If `set_endpoints` is called meanwhile, its endpoints stay.
 
         Args:
-            timeout: seconds for the request; None for no limit; the client's default if it is not given.
+            timeout: seconds for the request.
 
         Returns:
             tuple[str, ...]: the endpoints in use.

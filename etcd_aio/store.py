@@ -29,10 +29,11 @@ class Store(StoreCalls):
     """A store: a `Client`, or a view of one, such as `client.namespace("app/")`.
 
     It has every call about keys, watches and leases, and makes what stands on them: locks, caches, transactions.
-    Stores that are made of a client share its connections, streams and leases, and need no closing.
+    Making one sends nothing, and raises TypeError or InvalidRequestError if an argument cannot be right. Stores that
+    are made of a client share its connections, streams and leases, and need no closing.
 
     Args:
-        backend: what the calls go through.
+        backend: sends the operations, and opens the watches.
     """
 
     @when_constructed
@@ -69,12 +70,6 @@ class Store(StoreCalls):
             on_lost: what happens if the lock is lost: `"cancel"` cancels the task in the block, `"signal"` only sets
                 `lock.is_lost`. Leaving raises `LockLostError` in both cases.
             reentrant: let the task that holds this object enter it again.
-
-        Returns:
-            Lock: nothing is sent before it is entered.
-
-        Raises:
-            InvalidRequestError: an argument is invalid.
         """
         from etcd_aio.concurrency import Lock
 
@@ -129,9 +124,6 @@ class Store(StoreCalls):
             timeout: seconds to wait for them, above 0; `try_acquire()` does not wait. None for no limit.
             margin: seconds before the end of the lease at which the block is cancelled.
             on_lost: `"cancel"` or `"signal"`.
-
-        Raises:
-            InvalidRequestError: an argument is invalid.
         """
         from etcd_aio.concurrency import Semaphore
 
@@ -156,7 +148,7 @@ class Store(StoreCalls):
             async with election.lead("host-1") as leadership: ...     wait, lead, resign
             await election.run(work, "host-1")                        run `work` whenever this candidate leads
             await election.leader()                                   the present leader
-            async with election.observe() as leaders: ...             every leader, one after the other
+            async with election.changes() as leaders: ...             every leader, one after the other
 
         It is open to Go's `concurrency.Election`, `etcdctl elect` and other libraries; a lock of the same name excludes
         its leader too.
@@ -169,12 +161,6 @@ class Store(StoreCalls):
                 acknowledged. Default: a tenth of `ttl`, at most 1; see `lock`.
             on_lost: what happens if a leadership is lost: `"cancel"` cancels the task in the block, `"signal"` only
                 sets `leadership.is_lost`. Leaving raises `LeadershipLostError` in both cases.
-
-        Returns:
-            Election: nothing is sent before it is used.
-
-        Raises:
-            InvalidRequestError: an argument is invalid.
         """
         from etcd_aio.concurrency import Election
 
@@ -189,9 +175,6 @@ class Store(StoreCalls):
         Args:
             ttl: seconds that the lease lasts without renewal. Default: 60, as of Go's sessions.
             on_lost: what happens if the lease is lost: see `lease()`.
-
-        Raises:
-            InvalidRequestError: an argument is invalid.
         """
         from etcd_aio.concurrency import Session
 
@@ -245,15 +228,10 @@ class Store(StoreCalls):
             window: seconds for which an idempotency id is remembered at least, from the end of the call on. Default:
                 a day. If a call takes longer than a day, its window begins at the end of its first day.
             prefix: of all these keys. With authentication, the user needs the permission to read and write it.
-
-        Raises:
-            InvalidRequestError, TypeError: an argument is invalid.
         """
         from etcd_aio.once import ExactlyOnce
 
-        block = ExactlyOnce(self, slots=slots, ttl=ttl, window=window, prefix=prefix)
-        self.end_with_client(block)
-        return block
+        return self.end_with_client(ExactlyOnce(self, slots=slots, ttl=ttl, window=window, prefix=prefix))
 
     @overload
     def cache(
@@ -326,12 +304,6 @@ class Store(StoreCalls):
             fallback: whether `read` goes to the server if the cache is not current in time.
             max_outage: seconds without any member to watch on, after which `state` is LAGGING. Default: 10, which
                 outlasts a leader election several times.
-
-        Returns:
-            Cache: nothing is sent before it is entered.
-
-        Raises:
-            InvalidRequestError, EmptyKeyError, TypeError: an argument is invalid.
         """
         from etcd_aio.cache import Cache
 
@@ -344,8 +316,7 @@ class Store(StoreCalls):
             fallback=fallback,
             max_outage=max_outage,
         )
-        self.end_with_client(block)
-        return block
+        return self.end_with_client(block)
 
     def namespace(self, prefix: KeyLike) -> "Store":
         """The keys that begin with a prefix, as a store of their own, without the prefix.
@@ -353,18 +324,10 @@ class Store(StoreCalls):
             app = client.namespace("app/")
             await app.put("color", "blue")  # the key app/color
 
-        It has all calls about keys, watches and leases, and all shortcuts. It shares the connections, streams and
-        leases of this client, and needs no closing. A namespace of a namespace is one of both prefixes.
+        A namespace of a namespace is one of both prefixes.
 
         Args:
             prefix: the prefix, as it is: write the separator that ends it.
-
-        Returns:
-            Store: nothing is sent before it is used.
-
-        Raises:
-            EmptyKeyError: the prefix is empty.
-            InvalidRequestError, TypeError: it is not a key.
         """
         from etcd_aio.views import PrefixView
 
@@ -376,8 +339,7 @@ class Store(StoreCalls):
             await view.put("k", "1")
             await view.get("k", serializable=True)      never older than what was read or written through `view`
 
-        A serializable read that is answered by a member that is behind is repeated once, linearizably. Each view
-        has its own mark, so a session or a request may have one of its own.
+        Each view has its own mark, so a session or a request may have one of its own; see `Ordered`.
         """
         from etcd_aio.views import OrderedView
 
@@ -431,9 +393,6 @@ class Store(StoreCalls):
             drain: seconds that leaving the block waits after the entry was deleted, so that those who follow the
                 service stop using the endpoint before it ends. Default: 0.
             timeout: seconds for the grant of the lease, and again for the put, on entering.
-
-        Raises:
-            InvalidRequestError, TypeError: an argument is invalid.
         """
         from etcd_aio.services import Registration
 
@@ -449,28 +408,25 @@ class Store(StoreCalls):
             timeout=timeout,
         )
 
-    def resolve(self, target: KeyLike, *, keep_current: float | None = None) -> "Endpoints":
+    def resolve(self, target: KeyLike, *, keep_last: float = 0.0, keep_current: float | None = None) -> "Endpoints":
         """The endpoints of a service, kept up to date in memory: `async with client.resolve("svc/web") as web:`.
 
             web.endpoints                                  what is known now; no await
             web.pick().address                             the next one, in turn
-            async for endpoints in web.changes(): ...      now, and after each change
+            async for change in web.changes(): ...         now, and after each change
 
         It finds what `register` and Go's `naming/endpoints` have put under `<target>/`.
 
         Args:
             target: the service.
+            keep_last: seconds for which the last endpoints stay when etcd has none any more, as for servers that
+                register again after an outage. Default: 0, none is known as soon as etcd has none.
             keep_current: seconds between two reads of the store's revision in the background, so that `age` shows how
                 old the endpoints may be. Default: None, the store is asked only when a caller waits for it.
-
-        Raises:
-            InvalidRequestError, EmptyKeyError, TypeError: an argument is invalid.
         """
         from etcd_aio.services import Endpoints
 
-        made = Endpoints(self, target, keep_current=keep_current)
-        self.end_with_client(made)
-        return made
+        return Endpoints(self, target, keep_last=keep_last, keep_current=keep_current)
 
     # Recipes.
 
@@ -523,17 +479,10 @@ class Store(StoreCalls):
 
         Cancellation: the transaction was applied or not, as with every write.
         """
-        from etcd_aio.recipes import run_stm
+        from etcd_aio.recipes import StmCall
 
-        return await run_stm(
-            self,
-            function,
-            isolation=isolation,
-            prefetch=prefetch,
-            max_attempts=max_attempts,
-            writer=writer,
-            deadline=self.backend.shared.deadline(timeout),
-        )
+        deadline = self.backend.shared.deadline(timeout)
+        return await StmCall(self, function, isolation, prefetch, max_attempts, writer, deadline).run()
 
 
 class Ordered(Store):

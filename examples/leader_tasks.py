@@ -34,7 +34,7 @@ async def instance(client: Client, name: str) -> None:
 async def main() -> None:
     async with Client(sys.argv[1:] or os.environ.get("ETCD_ENDPOINTS")) as client, asyncio.timeout(30):
         instances = {name: asyncio.create_task(instance(client, name)) for name in ("web-1", "web-2", "web-3")}
-        async with client.election(NAME).observe() as leaders:
+        async with client.election(NAME).changes() as leaders:
             async for leader in leaders:
                 if leader is None:
                     print("no instance leads")

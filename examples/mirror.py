@@ -39,20 +39,20 @@ async def main() -> None:
             await asyncio.gather(*(source.put(f"{SOURCE}{number:02}", "old") for number in range(99)))
             last = await source.put(f"{SOURCE}99", "old")
             async with running(mirror):
-                await mirror.wait(last.revision)
+                await mirror.wait_revision(last.revision)
                 print("the copy has", len(await values(other, COPY)), "keys")
 
             # The mirror is down. What happens now is copied by the next run, exactly from the checkpoint on.
             await source.delete(f"{SOURCE}00", range_end=f"{SOURCE}50")
             last = await source.put(f"{SOURCE}99", "new")
             async with running(mirror):
-                await mirror.wait(last.revision)
+                await mirror.wait_revision(last.revision)
                 counters = mirror.statistics()
                 print("copied after the restart:", counters.puts - 100, "put and", counters.deletes, "deletes")
 
                 # To move to the copy: stop all writers, write a last key, wait for it.
                 last = await source.put(f"{SOURCE}moved", "")
-                await mirror.wait(last.revision)
+                await mirror.wait_revision(last.revision)
             print("the copy is the source:", await values(other, COPY) == await values(source, SOURCE))
         finally:
             await source.delete(prefix=SOURCE)

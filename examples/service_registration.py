@@ -25,8 +25,8 @@ class Directory:
 
     async def follow(self, services: Endpoints) -> None:
         """Keep `services` up to date while this runs. In an outage the last ones stay."""
-        async for endpoints in services.changes():
-            self.services = {endpoint.address: str(endpoint.metadata) for endpoint in endpoints}
+        async for change in services.changes():
+            self.services = {endpoint.address: str(endpoint.metadata) for endpoint in change.endpoints}
             print("now registered:", ", ".join(self.services) or "none")
             self._changed.set()
 

@@ -29,10 +29,11 @@ EXPORTS = {
 def text() -> str:
     """The text of the file."""
     lines = [_HEAD]
-    for path in sorted(PACKAGE.rglob("__init__.py")):
+    for path in sorted(PACKAGE.rglob("*.py")):
         found = exported(path)
         if found:
-            lines.append(f'    "{".".join(path.parent.relative_to(ROOT).parts)}": {{\n')
+            name = ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__")
+            lines.append(f'    "{name}": {{\n')
             lines += [_row(module, names) for module, names in sorted(found.items())]
             lines.append("    },\n")
     return "".join([*lines, "}\n"])
@@ -55,7 +56,9 @@ def exported(path: Path) -> dict[str, list[str]]:
         if isinstance(node, ast.If) and isinstance(node.test, ast.Name) and node.test.id == "TYPE_CHECKING":
             for inner in node.body:
                 assert isinstance(inner, ast.ImportFrom), f"{path}: not an import"
-                found.setdefault(inner.module or "", []).extend(alias.name for alias in inner.names)
+                names = [alias.name for alias in inner.names if alias.asname == alias.name]
+                if names:
+                    found.setdefault(inner.module or "", []).extend(names)
     return found
 
 

@@ -52,24 +52,30 @@ def _of(owner: str, names: str) -> set[str]:
     return {f"{owner}.{name}" for name in names.split()}
 
 
+_OPERATIONS: Final = ("Delete", "Get", "Put", "Range", "Txn")
+_SENDING: Final = ("extent", "has_endless_delete", "message", "method", "result")  # what sends an operation needs them
+
 INTERNAL: Final = frozenset(
     _of("etcd_aio.errors", "AttemptFailure LocalReason RetryHint printable sanitize server_error with_history")
-    | _of("etcd_aio.concurrency", "CANCELLED_SECONDS Held Interruption Subject")
-    | _of("etcd_aio.Leases", "used_pool")
-    | _of("etcd_aio.concurrency", "check_timeout checked_margin")
-    | _of("etcd_aio.concurrency.Session", "borrow try_borrow adopt run end delete close is_lent over")
+    | _of("etcd_aio.Leases", "block used_pool")
+    | _of("etcd_aio.concurrency", "HoldOptions Holding OwnKey")
     | _of("etcd_aio.observing", "ObservedCall ObserverGroup with_defaults")
-    | _of("etcd_aio.recipes", "Turnstile run_stm")
-    | _of("etcd_aio.recipes.Job", "lose claim_deleted is_ending")
+    | _of("etcd_aio.recipes", "StmCall")
     | _of("etcd_aio.services", "JSONValue KeptEntry")
-    | _of("etcd_aio.base", "ATTEMPT_SECONDS Log REMEMBERED Unwinding check_loop in_thread key_space_of log_for now")
-    | _of("etcd_aio.base", "repeat_unanswered resolve start_timer_at wake when_constructed")
+    | _of("etcd_aio.base", "ATTEMPT_SECONDS CANCELLED_SECONDS Log REMEMBERED Unwinding check_loop check_timeout")
+    | _of(
+        "etcd_aio.base",
+        "in_thread key_space_of log_for now repeat_unanswered resolve start_timer_at wake when_constructed",
+    )
     | _of("etcd_aio.admin", "Versions")
     | _of("etcd_aio.lease", "BACKOFF LeaseKeeper LeasePool LeaseSource OnDoubt OnEnd OnLoss")
     | _of("etcd_aio.backend", "ClientBackend")
-    | _of("etcd_aio.calls", "WatchCalls")
+    | {f"etcd_aio.op.{kind}Op.{name}" for kind in _OPERATIONS for name in _SENDING}
+    | _of("etcd_aio.op", "checked_compares checked_operations checked_put")
+    | _of("etcd_aio.Compare", "message")
+    | _of("etcd_aio.TLS", "ask_key_password")
     | _of("etcd_aio.views", "OrderedView PrefixView")
-    | _of("etcd_aio.arguments", "MIN_INT64 is_encodable parse_word split_host_port")
+    | _of("etcd_aio.arguments", "MIN_INT64 cancels_block checked_margin is_encodable parse_word split_host_port")
     | _of("etcd_aio.contrib.discovery.grpc", "State")
     | _of("etcd_aio.contrib.discovery.httpx", "logger")
     | _of("etcd_aio.contrib.sanic", "AnySanic")

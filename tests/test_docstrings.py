@@ -12,7 +12,6 @@ import etcd_aio
 PACKAGE = Path(etcd_aio.__file__).parent
 
 # The packages that are checked. With the last one this becomes a search through the whole of `etcd_aio`.
-CHECKED = ("balancer", "cli", "codec", "discovery", "error_handler", "errors", "http2", "testing", "transport")
 PRONOUN = re.compile(
     r"(?:What|Whatever|Who|Whom|Whose|Whoever|It|There|Nothing|Nobody)\b|(?:All|Those|That|One) (?:of|that|who|which)\b"
 )
@@ -28,9 +27,8 @@ def docstrings(source: str) -> Iterator[tuple[int, str]]:
                         yield statement.lineno, text.strip()
 
 
-@pytest.mark.parametrize("package", CHECKED)
-def test_docstrings_begin_with_what_they_describe(package: str) -> None:
-    files = sorted((PACKAGE / package).rglob("*.py"))
+def test_docstrings_begin_with_what_they_describe() -> None:
+    files = sorted(path for path in PACKAGE.rglob("*.py") if "pb" not in path.relative_to(PACKAGE).parts)
     assert files
     wrong = [
         f"{file.relative_to(PACKAGE)}:{line}: {text.splitlines()[0]}"

@@ -17,7 +17,7 @@ WITHOUT_TESTS = {
 TESTED_ELSEWHERE = {"pb", "contrib"}  # in tests/contrib: `nox -s contrib` has the libraries for them
 NAMED_BY_NO_UNIT_TEST = {  # the reason, or the tests that test them
     "interfaces": {
-        *("error_handler/stream_handler.py", "fake/carrier.py", "fake/server.py", "lease/loans.py"),
+        *("error_handler/stream_handler.py", "fake/carrier.py", "lease/loans.py"),
         "transport/interface.py",
     },
     "tests/contract/test_gateway.py": {"transport/auto.py", "transport/gateway/"},
@@ -32,11 +32,10 @@ NAMED_BY_NO_UNIT_TEST = {  # the reason, or the tests that test them
     },
     "tests/integration/test_fake_truth.py": {"fake/ranges.py"},
     "tests/integration/test_follow.py": {"mirror/follow.py"},
-    "tests/integration/test_locks.py": {"concurrency/lock.py"},
+    "tests/integration/test_locks.py": {"concurrency/holding.py", "concurrency/lock.py"},
     "tests/integration/test_mirrors.py": {"mirror/base_copy.py", "mirror/mirror.py", "mirror/writer.py"},
     "tests/integration/test_namespaces.py": {"views/prefix.py"},
-    "tests/integration/test_naming.py": {"services/endpoints.py"},
-    "tests/integration/test_once.py": {"once/results.py", "types/replayed.py"},
+    "tests/integration/test_once.py": {"once/results.py"},
     "tests/integration/test_rwlocks.py": {"concurrency/rwlock.py"},
     "tests/integration/test_semaphores.py": {"concurrency/semaphore.py"},
 }

@@ -155,11 +155,15 @@ class Maintenance:
         deadline = self._invoker.deadline(timeout, self._invoker.clock())
         # Listed first, since a disarming that is repeated after a lost answer names no alarm.
         raised = await self.alarms(timeout=timeout, retry=retry)
-        chosen = tuple(one for one in raised.alarms if kind in (None, one.alarm) and about in (None, one.member_id))
+        chosen = tuple(
+            active for active in raised.alarms if kind in (None, active.alarm) and about in (None, active.member_id)
+        )
         header = raised.header
-        for one in chosen:
+        for active in chosen:
             request = pb.AlarmRequest(
-                action=pb.AlarmRequestAlarmAction.DEACTIVATE, member_id=one.member_id, alarm=ALARM_TYPES[one.alarm]
+                action=pb.AlarmRequestAlarmAction.DEACTIVATE,
+                member_id=active.member_id,
+                alarm=ALARM_TYPES[active.alarm],
             )
             left = time_left(deadline, self._invoker.clock())
             header = alarm_result(await self._invoker.unary(methods.ALARM, request, timeout=left, retry=retry)).header

@@ -22,10 +22,10 @@ def role_result(name: str, reply: "pb.AuthRoleGetResponse") -> Role:
     Raises:
         MalformedReplyError: a permission is of a kind that this client does not know.
     """
-    for one in reply.perm:
-        if one.perm_type not in _PERMISSIONS:
-            raise MalformedReplyError(f"role {name!r} has a permission of kind {int(one.perm_type)}, which is unknown")
-    permissions = tuple(KeyPermission(_PERMISSIONS[one.perm_type], one.key, one.range_end) for one in reply.perm)
+    for sent in reply.perm:
+        if sent.perm_type not in _PERMISSIONS:
+            raise MalformedReplyError(f"role {name!r} has a permission of kind {int(sent.perm_type)}, which is unknown")
+    permissions = tuple(KeyPermission(_PERMISSIONS[sent.perm_type], sent.key, sent.range_end) for sent in reply.perm)
     return Role(header_of(reply.header), name, permissions)
 
 
@@ -35,8 +35,8 @@ def alarm_result(reply: "pb.AlarmResponse") -> AlarmResult:
     Raises:
         MalformedReplyError: an alarm is of a kind that this client does not know. Leaving it out would hide it.
     """
-    for one in reply.alarms:
-        if one.alarm not in _ALARMS:
-            raise MalformedReplyError(f"member {one.member_id:x} has raised alarm {int(one.alarm)}, which is unknown")
-    alarms = tuple(ActiveAlarm(one.member_id, _ALARMS[one.alarm]) for one in reply.alarms)
+    for sent in reply.alarms:
+        if sent.alarm not in _ALARMS:
+            raise MalformedReplyError(f"member {sent.member_id:x} has raised alarm {int(sent.alarm)}, which is unknown")
+    alarms = tuple(ActiveAlarm(sent.member_id, _ALARMS[sent.alarm]) for sent in reply.alarms)
     return AlarmResult(header_of(reply.header), alarms)

@@ -7,8 +7,7 @@ without a user: with authentication on, newer members answer `Status` only to us
 
 import asyncio
 import json
-from collections.abc import Callable, Coroutine
-from typing import TYPE_CHECKING, Final, TypeAlias
+from typing import TYPE_CHECKING, Final
 
 from etcd_aio.admin.status import ask_endpoints, status_of
 from etcd_aio.base.aio import start_task
@@ -19,10 +18,8 @@ from etcd_aio.errors import ClientUsageError, EtcdError, NoAvailableEndpointsErr
 from etcd_aio.types import EndpointVersions
 
 if TYPE_CHECKING:
+    from etcd_aio.admin.metrics import Get
     from etcd_aio.error_handler import Invoker
-
-Get: TypeAlias = Callable[[str, str], Coroutine[object, object, bytes]]
-"""Reads a document, such as `/version`, from an endpoint."""
 
 OLDEST: Final = (3, 4, 0)
 """The oldest release that this client supports: it has every RPC that the client needs."""
@@ -39,7 +36,7 @@ class Versions:
         get: reads documents over HTTP.
     """
 
-    def __init__(self, invoker: "Invoker", get: Get) -> None:
+    def __init__(self, invoker: "Invoker", get: "Get") -> None:
         self._invoker = invoker
         self._get = get
 
@@ -58,8 +55,9 @@ class Versions:
             NoAvailableEndpointsError: no endpoint has answered.
         """
         found = await self._ask_all(timeout, with_cluster=False)
-        if not any(one.server for one in found):
-            raise NoAvailableEndpointsError(errors={one.endpoint: one.error for one in found if one.error is not None})
+        if not any(versions.server for versions in found):
+            errors = {versions.endpoint: versions.error for versions in found if versions.error is not None}
+            raise NoAvailableEndpointsError(errors=errors)
         for versions in found:
             if (0, 0, 0) < versions.server_version < OLDEST:
                 oldest = ".".join(map(str, OLDEST[:2]))
@@ -75,7 +73,7 @@ class Versions:
         return tuple(answers.values())
 
     async def _ask(self, endpoint: str, deadline: float, with_cluster: bool) -> EndpointVersions:
-        reading: asyncio.Task[Document] | None = None
+        reading: asyncio.Task[VersionDocument] | None = None
         if with_cluster:
             reading = start_task(self._read_document(endpoint, deadline), name=f"etcd_aio /version {endpoint}")
         try:
@@ -93,17 +91,17 @@ class Versions:
                 reading.cancel()
                 await asyncio.gather(reading, return_exceptions=True)
 
-    async def _read_document(self, endpoint: str, deadline: float) -> "Document":
+    async def _read_document(self, endpoint: str, deadline: float) -> "VersionDocument":
         """The document `/version`; an empty one if it cannot be read, which is not an error."""
         try:
             async with asyncio.timeout_at(min(deadline, self._invoker.clock() + _GET_TIMEOUT)):
                 return read_document(await self._get(endpoint, "/version"))
         except (OSError, UnicodeError, EtcdError):  # TimeoutError is an OSError; the endpoint need not serve HTTP
-            return Document()
+            return VersionDocument()
 
 
 @dataclass(frozen=True, slots=True)
-class Document:
+class VersionDocument:
     """The document `/version`.
 
     Attributes:
@@ -115,15 +113,15 @@ class Document:
     cluster: str = ""
 
 
-def read_document(raw: bytes) -> Document:
+def read_document(raw: bytes) -> VersionDocument:
     """Parse the document; an attribute that cannot be parsed is empty."""
     try:
         answer: object = json.loads(raw)
     except (ValueError, RecursionError):
-        return Document()
+        return VersionDocument()
     if not isinstance(answer, dict):
-        return Document()
-    return Document(_word(answer.get("etcdserver")), _word(answer.get("etcdcluster")))
+        return VersionDocument()
+    return VersionDocument(_word(answer.get("etcdserver")), _word(answer.get("etcdcluster")))
 
 
 def _word(found: object) -> str:

@@ -5,6 +5,8 @@ from typing import TYPE_CHECKING
 from etcd_aio.exports import late_names
 
 if TYPE_CHECKING:
+    from etcd_aio.arguments.blocks import cancels_block as cancels_block
+    from etcd_aio.arguments.blocks import checked_margin as checked_margin
     from etcd_aio.arguments.checks import MIN_INT64 as MIN_INT64
     from etcd_aio.arguments.checks import KeyLike as KeyLike
     from etcd_aio.arguments.checks import LeaseLike as LeaseLike
@@ -15,9 +17,9 @@ if TYPE_CHECKING:
     from etcd_aio.arguments.checks import flag as flag
     from etcd_aio.arguments.checks import is_encodable as is_encodable
     from etcd_aio.arguments.checks import lease_id as lease_id
+    from etcd_aio.arguments.checks import parse_word as parse_word
     from etcd_aio.arguments.checks import to_bytes as to_bytes
     from etcd_aio.arguments.checks import whole_number as whole_number
     from etcd_aio.arguments.host_port import split_host_port as split_host_port
-    from etcd_aio.arguments.words import parse_word as parse_word
 else:
     __getattr__, __dir__, __all__ = late_names(__name__)

@@ -1,11 +1,14 @@
-"""Checks that all calls share: keys, values, leases, numbers and flags, before anything is sent.
+"""Checks that all calls share: keys, values, leases, numbers, flags and words, before anything is sent.
 
 An argument of a wrong type raises TypeError; a value that etcd cannot take raises InvalidRequestError.
 """
 
-from typing import Final, Protocol, TypeAlias
+from enum import Enum
+from typing import Final, Protocol, TypeAlias, TypeVar
 
 from etcd_aio.errors import EmptyKeyError, InvalidRequestError
+
+_E = TypeVar("_E", bound=Enum)
 
 KeyLike: TypeAlias = str | bytes | bytearray | memoryview
 """A key as users write it: text, which is sent as UTF-8, or bytes."""
@@ -139,3 +142,19 @@ def finite_seconds(seconds: float, what: str) -> float:
     if not 0 <= seconds < float("inf"):
         raise InvalidRequestError(f"{what} must be a number of seconds, 0 or more; got {seconds!r}")
     return float(seconds)
+
+
+def parse_word(enum: type[_E], word: object, what: str) -> _E:
+    """Return `word` if it is a member of `enum`, else the member with this value; `what` names the argument in errors.
+
+    Raises:
+        InvalidRequestError: there is no such member. The error lists the words.
+    """
+    if isinstance(word, enum):
+        return word
+    if isinstance(word, str):
+        for member in enum:
+            if member.value == word:
+                return member
+    words = ", ".join(repr(member.value) for member in enum)
+    raise InvalidRequestError(f"{what} must be one of {words} or a {enum.__name__}, got {word!r}")

@@ -27,11 +27,13 @@ if TYPE_CHECKING:
     from etcd_aio.base.call_options import UNSET as UNSET
     from etcd_aio.base.call_options import RetryMode as RetryMode
     from etcd_aio.base.call_options import Timeout as Timeout
+    from etcd_aio.base.closing import CANCELLED_SECONDS as CANCELLED_SECONDS
     from etcd_aio.base.closing import TwoPartClose as TwoPartClose
     from etcd_aio.base.closing import Unwinding as Unwinding
     from etcd_aio.base.contention import REMEMBERED as REMEMBERED
     from etcd_aio.base.contention import Contention as Contention
     from etcd_aio.base.deadline import NEVER as NEVER
+    from etcd_aio.base.deadline import check_timeout as check_timeout
     from etcd_aio.base.deadline import deadline_after as deadline_after
     from etcd_aio.base.deadline import time_left as time_left
     from etcd_aio.base.hand_over import HandOver as HandOver

@@ -12,6 +12,9 @@ from typing import Any, Final, Protocol, TypeAlias
 Unwinding: TypeAlias = "Collection[asyncio.Future[Any]]"
 """Tasks that were cancelled, and sockets that were aborted, which need a few turns of the loop to end."""
 
+CANCELLED_SECONDS: Final = 0.5
+"""Seconds that a cancelled caller waits for the end of what it holds; then that goes on in the background."""
+
 UNWIND_TIMEOUT: Final = 0.8  # seconds; Client.aclose() promises a second in any state
 
 

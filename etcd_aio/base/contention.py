@@ -33,7 +33,7 @@ _WEIGHT: Final = 0.25  # of the newest round trip in the average
 
 
 class Contention:
-    """What one process knows of the contention for one state.
+    """The contention for one state, as one process has seen it.
 
     Args:
         window: in round trips, at first.

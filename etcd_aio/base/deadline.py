@@ -35,3 +35,20 @@ def deadline_after(timeout: float | None, now: float) -> float:
 def time_left(deadline: float, now: float) -> float:
     """Return the seconds from `now` until `deadline`; 0 once it has passed."""
     return max(0.0, deadline - now)
+
+
+def check_timeout(timeout: float | None, instead: str = "") -> None:
+    """Check the seconds that an acquisition may take: even a free lock takes a round trip.
+
+    Args:
+        timeout: the seconds.
+        instead: a method that does not wait, for the error.
+
+    Raises:
+        InvalidRequestError: they are not above 0.
+        TypeError: they are no number.
+    """
+    deadline_after(timeout, 0.0)
+    if timeout == 0:
+        text = "timeout must be above 0 seconds, or None for no limit"
+        raise InvalidRequestError(f"{text}; {instead}" if instead else f"{text}; got {timeout!r}")

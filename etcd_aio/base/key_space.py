@@ -20,7 +20,7 @@ class KeySpace:
     prefix: bytes = b""
 
     def within(self, prefix: bytes) -> "KeySpace":
-        """That of a namespace in this one."""
+        """The key space of a namespace in this one."""
         return KeySpace(self.client, self.prefix + prefix)
 
     def __str__(self) -> str:

@@ -4,7 +4,7 @@
 `steps.py` changes it by events, `base.py` loads it, and `conflation.py` sums up changes: these are pure.
 `replicator.py` loads the range, watches it, and loads it again after a compaction, `probe.py` shares one read among
 many callers, `waiting.py` and `catch_up.py` bring the content to a revision, `changes.py` has the followers,
-`decoder.py` the decoded values. `cache.py` is what users see.
+`decoder.py` the decoded values. `cache.py` is what users see, and `derived.py` makes values of a cache.
 Everything stands on the public client.
 """
 
@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from etcd_aio.cache.changes import CacheBatches as CacheBatches
     from etcd_aio.cache.changes import CacheChanges as CacheChanges
     from etcd_aio.cache.changes import KeySetChanges as KeySetChanges
+    from etcd_aio.cache.derived import Derived as Derived
+    from etcd_aio.cache.derived import DerivedChanges as DerivedChanges
     from etcd_aio.cache.results import CacheStatistics as CacheStatistics
     from etcd_aio.cache.state import CacheState as CacheState
 else:

@@ -57,7 +57,7 @@ class Base(Generic[T]):
         self.created: set[bytes] = set()
 
     def changed(self, page: Sequence[KeyValue]) -> Sequence[KeyValue]:
-        """Those of the next page that differ from the earlier content: their values are to be decoded."""
+        """The keys of the next page that differ from the earlier content: their values are to be decoded."""
         if self._earlier is None:
             return page
         known = self._earlier.values
@@ -90,7 +90,7 @@ class Base(Generic[T]):
             yield from self._pass(page[-1].key)
 
     def finish(self) -> Iterator[None]:
-        """There are no more pages. The content is complete at the end of the iteration."""
+        """The pages have ended. The content is complete at the end of the iteration."""
         yield from self._pass(None)
 
     def _pass(self, last: bytes | None) -> Iterator[None]:

@@ -27,13 +27,14 @@ from etcd_aio.cache.freshness import Freshness
 from etcd_aio.cache.local import NOT_ENTERED, LocalReads
 from etcd_aio.cache.replicator import Replicator
 from etcd_aio.cache.results import CacheStatistics
-from etcd_aio.cache.state import CacheState, Replica, Transition
-from etcd_aio.cache.steps import Step
+from etcd_aio.cache.state import CacheState, Replica
+from etcd_aio.cache.steps import ContentStep
 from etcd_aio.calls import StoreCalls
 from etcd_aio.errors import CacheError, CacheTimeoutError, ClientUsageError, InvalidRequestError, WrongLoopError
 from etcd_aio.types import KeyLike
 
 T = TypeVar("T")
+F = TypeVar("F", bound=Follower)
 
 DEFAULT_MAX_OUTAGE: Final = 10.0
 """Seconds: it outlasts a leader election several times."""
@@ -115,8 +116,8 @@ class Cache(LocalReads[T], TwoPartClose, NotAwaitable):
             clock=now,
             max_outage=finite_seconds(max_outage, "max_outage"),
             on_step=self._on_step,
-            on_moved=self._on_moved,
-            on_replaced=self._on_replaced,
+            on_moved=lambda: self._freshness.moved(),
+            on_replaced=lambda: self._freshness.waiters.restart(),
         )
         self._freshness = Freshness(
             store, keys, self._replica, self._replicator, timeout=self._timeout, on_denied=self._end_by
@@ -168,7 +169,7 @@ class Cache(LocalReads[T], TwoPartClose, NotAwaitable):
         """End; followers raise the error, if there is one."""
         if self._reason is None:
             self._reason = reason
-            self._replica.move(Transition.CLOSED)
+            self._replica.close()
             for follower in tuple(self._followers):
                 follower.end(error)
         tasks = [task for task in self._tasks if not task.done()]
@@ -286,16 +287,22 @@ class Cache(LocalReads[T], TwoPartClose, NotAwaitable):
         """Tasks may wait while the cache is being entered."""
         if self._reason is not None or not self._tasks:
             self._check_readable()
-        self._check_loop()
+        self._loop()
 
-    def _check_loop(self) -> None:
-        """Waiting needs the loop of the cache; the reads from memory need none."""
+    def _loop(self) -> asyncio.AbstractEventLoop:
+        """Return the loop of the cache: waiting needs it, and the reads from memory need none.
+
+        Raises:
+            WrongLoopError: the caller runs in another one.
+        """
+        own = self._tasks[0].get_loop()
         try:
-            loop = asyncio.get_running_loop()
-        except RuntimeError:
-            return
-        if loop is not self._tasks[0].get_loop():
+            running = asyncio.get_running_loop()
+        except RuntimeError:  # none runs
+            return own
+        if running is not own:
             raise WrongLoopError
+        return own
 
     # State.
 
@@ -366,10 +373,7 @@ class Cache(LocalReads[T], TwoPartClose, NotAwaitable):
             WrongLoopError: called in another loop than the cache's.
         """
         self._check_readable()
-        self._check_loop()
-        follower = CacheChanges(self._followers.discard, self._tasks[0].get_loop())
-        self._followers.add(follower)
-        return follower
+        return self._followed_by(CacheChanges(self._followers.discard, self._loop()))
 
     def batches(self, *, max_pending: int = DEFAULT_MAX_PENDING) -> CacheBatches:
         """Follow the changes batch by batch: `async for batch in cache.batches():`, as of a watch.
@@ -387,11 +391,8 @@ class Cache(LocalReads[T], TwoPartClose, NotAwaitable):
             InvalidRequestError, TypeError: `max_pending` is not a number of bytes.
         """
         self._check_readable()
-        self._check_loop()
         most = whole_number(max_pending, "max_pending", minimum=1)
-        follower = CacheBatches(self._followers.discard, self._tasks[0].get_loop(), most)
-        self._followers.add(follower)
-        return follower
+        return self._followed_by(CacheBatches(self._followers.discard, self._loop(), most))
 
     def key_set_changes(self, counts: Callable[[bytes], bool]) -> KeySetChanges:
         """Follow which keys there are: `async for revision in cache.key_set_changes(counts):`, conflated.
@@ -408,9 +409,10 @@ class Cache(LocalReads[T], TwoPartClose, NotAwaitable):
             CacheError, WrongLoopError: as `changes`.
         """
         self._check_readable()
-        self._check_loop()
-        loop = self._tasks[0].get_loop()
-        follower = KeySetChanges(self._followers.discard, loop, counts, self._replica.revision)
+        revision = self._replica.revision
+        return self._followed_by(KeySetChanges(self._followers.discard, self._loop(), counts, revision))
+
+    def _followed_by(self, follower: F) -> F:
         self._followers.add(follower)
         return follower
 
@@ -426,13 +428,7 @@ class Cache(LocalReads[T], TwoPartClose, NotAwaitable):
                 self._end_by(CacheError("the task that follows the store was cancelled"))
             raise
 
-    def _on_step(self, step: Step) -> None:
+    def _on_step(self, step: ContentStep) -> None:
         for follower in tuple(self._followers):
             follower.add(step)
-        self._on_moved()
-
-    def _on_moved(self) -> None:
         self._freshness.moved()
-
-    def _on_replaced(self) -> None:
-        self._freshness.waiters.restart()

@@ -104,7 +104,7 @@ class CatchUp:
         replica = self._replica
         if not replica.is_exact:
             return
-        epoch, question = replica.epoch, replica.question()
+        epoch, revision = replica.epoch, replica.revision
         self.validations += 1
         key, range_end, from_key = range_arguments(self._keys)
         try:
@@ -114,7 +114,7 @@ class CatchUp:
                 from_key=from_key,
                 limit=1,
                 keys_only=True,
-                min_mod_revision=question.revision + 1,
+                min_mod_revision=revision + 1,
                 timeout=self._timeout,
             )
         except PermissionDeniedError as error:
@@ -122,7 +122,7 @@ class CatchUp:
             return
         except EtcdError:
             return  # the callers' probes meet the same error, and say it
-        if epoch == replica.epoch and replica.validated(
-            question, found.revision, found.count, has_newer=bool(found.kvs)
-        ):
+        if epoch != replica.epoch:
+            return
+        if replica.validated(found.revision, found.count, has_newer=bool(found.kvs)):
             self._on_moved()

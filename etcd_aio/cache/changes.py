@@ -7,12 +7,12 @@ The cache holds followers weakly: one that is dropped is forgotten.
 import asyncio
 from collections import deque
 from collections.abc import AsyncIterator, Callable
-from typing import Final, Self
+from typing import Final
 
 from etcd_aio import Event, KeyValue, WatchBatch
 from etcd_aio.base import wake
 from etcd_aio.cache.conflation import Conflation, resync_events
-from etcd_aio.cache.steps import Step
+from etcd_aio.cache.steps import ContentStep
 from etcd_aio.cache.waiting import raised_again
 from etcd_aio.errors import ClientUsageError, WrongLoopError
 
@@ -20,7 +20,7 @@ _EVENT_BYTES: Final = 400  # memory of an event without its key and value, as `c
 
 
 class Follower:
-    """What both kinds of followers have in common: waiting for something to take, and the end.
+    """The base of the followers: waiting for something to take, and the end.
 
     Args:
         forget: called when it is closed.
@@ -37,12 +37,12 @@ class Follower:
         self._is_taking = False
         self._error: Exception | None = None
 
-    def add(self, step: Step) -> None:
+    def add(self, step: ContentStep) -> None:
         """The content has changed."""
         raise NotImplementedError  # every follower below has its own
 
     def end(self, error: Exception | None) -> None:
-        """There are no more changes: the iteration ends, or raises this error, behind what is not taken yet."""
+        """The changes have ended: the iteration ends, or raises this error, behind what is not taken yet."""
         if not self._has_ended:
             self._has_ended, self._error = True, error
             wake(self._waiter)
@@ -84,15 +84,12 @@ class CacheChanges(Follower, AsyncIterator[tuple[int, dict[bytes, KeyValue | Non
         self._conflation = Conflation()
         self._revision = 0
 
-    def add(self, step: Step) -> None:
+    def add(self, step: ContentStep) -> None:
         """The content has changed."""
         if step.changes:
             self._conflation.add(step)
             self._revision = step.revision
             wake(self._waiter)
-
-    def __aiter__(self) -> Self:
-        return self
 
     async def __anext__(self) -> tuple[int, dict[bytes, KeyValue | None]]:
         await self._next(lambda: bool(self._conflation.changes))
@@ -126,7 +123,7 @@ class KeySetChanges(Follower, AsyncIterator[int]):
         self._has_moved = False
         self.revision = revision
 
-    def add(self, step: Step) -> None:
+    def add(self, step: ContentStep) -> None:
         """The content has changed, or was read anew; of a store that went back to a backup, at a lower revision."""
         if step.is_load:
             self._move(step.revision)
@@ -143,9 +140,6 @@ class KeySetChanges(Follower, AsyncIterator[int]):
         self.revision = revision
         self._has_moved = True  # to the same number, if the store was replaced
         wake(self._waiter)
-
-    def __aiter__(self) -> Self:
-        return self
 
     async def __anext__(self) -> int:
         await self._next(lambda: self._has_moved)
@@ -169,7 +163,7 @@ class CacheBatches(Follower, AsyncIterator[WatchBatch]):
         self._conflation: Conflation | None = None  # behind `_pending`, which is empty then
         self._revision = 0  # of the conflation
 
-    def add(self, step: Step) -> None:
+    def add(self, step: ContentStep) -> None:
         """The content has changed, or there is history that has changed nothing."""
         if step.changes and not step.events:
             self._overflow()
@@ -187,9 +181,6 @@ class CacheBatches(Follower, AsyncIterator[WatchBatch]):
         if self._bytes > self._max_pending and len(self._pending) > 1:
             self._overflow()
         wake(self._waiter)
-
-    def __aiter__(self) -> Self:
-        return self
 
     async def __anext__(self) -> WatchBatch:
         await self._next(self._has_something)

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 
 from etcd_aio import Event, EventType, KeyValue
-from etcd_aio.cache.steps import Step
+from etcd_aio.cache.steps import ContentStep
 from etcd_aio.types import ResyncEvent
 
 
@@ -22,7 +22,7 @@ class Conflation:
         self.changes: dict[bytes, KeyValue | None] = {}
         self._created: set[bytes] = set()  # those of them that the follower does not know
 
-    def add(self, step: Step) -> None:
+    def add(self, step: ContentStep) -> None:
         """Add a step."""
         if not self.changes:
             self.changes.update(step.changes)

@@ -19,7 +19,7 @@ _NOTHING: Final[Any] = object()
 
 
 class LocalReads(Generic[T]):
-    """What a cache reads from memory, without an await.
+    """The reads from memory, without an await.
 
     Args:
         keys: the range.

@@ -7,24 +7,13 @@ join meanwhile. However many there are, they cost one round trip after the other
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from typing import TypeAlias
 
 from etcd_aio.base import Unwinding, resolve, start_background_task, wait_until
 from etcd_aio.cache.waiting import raised_again
 from etcd_aio.errors import CacheError
 
-
-class _Round:
-    """One read, and the callers that wait for it."""
-
-    __slots__ = ("waiters",)
-
-    def __init__(self) -> None:
-        self.waiters: set[asyncio.Future[int | Exception | None]] = set()
-
-    def end(self, answer: int | Exception) -> None:
-        """It is answered."""
-        for waiter in self.waiters:
-            resolve(waiter, answer)
+_Callers: TypeAlias = "set[asyncio.Future[int | Exception | None]]"
 
 
 class SharedProbe:
@@ -39,8 +28,8 @@ class SharedProbe:
 
     def __init__(self, read: Callable[[], Awaitable[int]]) -> None:
         self._read = read
-        self._now: _Round | None = None
-        self._next: _Round | None = None
+        self._now: _Callers = set()  # of the read that is under way
+        self._next: _Callers | None = None
         self._task: asyncio.Task[None] | None = None
         self.reads = 0
 
@@ -54,15 +43,15 @@ class SharedProbe:
         """
         joined = self._next
         if joined is None:
-            joined = self._next = _Round()
+            joined = self._next = set()
             if self._task is None:
                 self._task = start_background_task(self._run(), name="etcd_aio cache probe")
         waiter: asyncio.Future[int | Exception | None] = asyncio.get_running_loop().create_future()
-        joined.waiters.add(waiter)
+        joined.add(waiter)
         try:
             answer = await wait_until(waiter, deadline, None)
         finally:
-            joined.waiters.discard(waiter)
+            joined.discard(waiter)
         if isinstance(answer, Exception):
             raise raised_again(answer)
         return answer
@@ -76,21 +65,20 @@ class SharedProbe:
         try:
             while self._next is not None:
                 self._now, self._next = self._next, None  # from here on callers need the next one
-                if self._now.waiters:
+                if self._now:
                     self.reads += 1
-                    self._now.end(await self._answer())
+                    answer: int | Exception
+                    try:
+                        answer = await self._read()
+                    except Exception as error:  # also of the application's own policies: the callers must see it
+                        answer = error
+                    for waiter in self._now:
+                        resolve(waiter, answer)
         finally:
             self._end(CacheError("the task that asks for the revision was cancelled"))  # if callers wait still
-            self._now = self._task = None
+            self._now, self._task = set(), None
 
     def _end(self, error: Exception) -> None:
-        for pending in (self._now, self._next):
-            if pending is not None:
-                pending.end(error)
+        for waiter in (*self._now, *(self._next or ())):
+            resolve(waiter, error)
         self._next = None
-
-    async def _answer(self) -> int | Exception:
-        try:
-            return await self._read()
-        except Exception as error:  # also of the application's own policies: the callers must see it
-            return error

@@ -20,8 +20,8 @@ from typing import Final, Generic, TypeVar
 from etcd_aio import EtcdError, Event, KeyRange, KeyValue, Watcher, op
 from etcd_aio.base import STEADY, UNSET, Backoff, Pauses, Timeout, log_for
 from etcd_aio.cache.decoder import Decoder
-from etcd_aio.cache.state import CacheState, Replica, Transition, whole_revisions
-from etcd_aio.cache.steps import PART, Step, StoreReplaced, let_go
+from etcd_aio.cache.state import CacheState, Replica, whole_revisions
+from etcd_aio.cache.steps import PART, ContentStep, StoreReplaced, let_go
 from etcd_aio.calls import StoreCalls
 from etcd_aio.errors import CompactedError, FutureRevisionError, NoAvailableEndpointsError, StoreRolledBackError
 from etcd_aio.types import range_arguments, shown_keys
@@ -31,11 +31,8 @@ T = TypeVar("T")
 logger: Final = logging.getLogger("etcd_aio.cache")
 
 _LARGE: Final = 2 * PART  # events of a step beyond which it is staged
-_AT_ONCE: Final = (
-    CompactedError,
-    StoreReplaced,
-    StoreRolledBackError,
-)  # then the range is read again: once without a pause
+# After these the range is read again: once without a pause.
+_AT_ONCE: Final = (CompactedError, StoreReplaced, StoreRolledBackError)
 _UNREACHABLE: Final = Backoff(initial=0.1, multiplier=2.0, maximum=0.5, jitter=0.2)  # costs no server anything
 _streams: Final = count(1)
 
@@ -68,7 +65,7 @@ class Replicator(Generic[T]):
         *,
         clock: Callable[[], float],
         max_outage: float,
-        on_step: Callable[[Step], None],
+        on_step: Callable[[ContentStep], None],
         on_moved: Callable[[], None],
         on_replaced: Callable[[], None],
     ) -> None:
@@ -108,10 +105,12 @@ class Replicator(Generic[T]):
                 pauses.reset()
                 await self._follow(watcher)
             except (EtcdError, StoreReplaced) as error:
-                if isinstance(error, EtcdError) and not self._is_replaced(error):
-                    self._fell_behind(error)
-                else:
+                # The first load may find the store rolled back, which is no replacement of a store that was followed.
+                is_loading = self._replica.state is CacheState.LOADING
+                if isinstance(error, StoreReplaced) or (isinstance(error, StoreRolledBackError) and not is_loading):
                     await self.replaced(str(error))
+                else:
+                    self._fell_behind(error)
                 if isinstance(error, NoAvailableEndpointsError):
                     pauses.backoff = _UNREACHABLE
                     await self._until_reachable(pauses.next())
@@ -150,7 +149,7 @@ class Replicator(Generic[T]):
             self._what,
             why,
         )
-        self._replica.move(Transition.REPLACED)
+        self._replica.store_replaced()
         self._has_history = False
         self._on_replaced()
         await self._leave()
@@ -210,7 +209,7 @@ class Replicator(Generic[T]):
             # A watch of the future would wait in a store that went back.
             await self.read_revision(None)
             if self._replica.state is CacheState.LAGGING:
-                self._replica.move(Transition.RESUMED)
+                self._replica.resume()
                 self._log_recovery()
                 self._on_moved()
         if epoch != self._replica.epoch:
@@ -237,9 +236,11 @@ class Replicator(Generic[T]):
         if len(events) > _LARGE and events[0].kv.mod_revision > replica.revision:
             await self._apply_many(list(events))
             return
-        epoch, decoded = replica.epoch, await self._decode_puts(events)
+        epoch, decoded = replica.epoch, await self._decode(_lasting_puts(events))
         if epoch == replica.epoch:
-            self._tell(replica.apply(events, decoded), len(events))
+            step = replica.apply(events, decoded)
+            self.events += len(events)
+            self._on_step(step)
             self._since_pause += len(events)
             if self._since_pause >= PART:  # a watch that has more does not wait by itself
                 self._since_pause = 0
@@ -250,25 +251,17 @@ class Replicator(Generic[T]):
         epoch, staging = replica.epoch, replica.stage()
         for begin in range(0, len(events), PART):
             part = events[begin : begin + PART]
-            staging.add(part, await self._decode_puts(part))
+            staging.add(part, await self._decode(_lasting_puts(part)))
             await asyncio.sleep(0)
         await _in_turns(staging.build())
         if epoch != replica.epoch:
             return
         tree, values = replica.tree, replica.values
-        self._tell(replica.apply_staged(staging, tuple(events)), len(events))
+        self.events += len(events)
+        self._on_step(replica.apply_staged(staging, tuple(events)))
         replaced = (tree.values, values) if tree is not replica.tree else ()
         del staging
         await _in_turns(let_go(replaced, events))
-
-    def _tell(self, step: Step, events: int) -> None:
-        """Tell of a step by a number of events that was applied."""
-        self.events += events
-        self._on_step(step)
-
-    def _is_replaced(self, error: EtcdError) -> bool:
-        """Whether an error says that the store is another one than the one that was followed, if one was."""
-        return isinstance(error, StoreRolledBackError) and self._replica.state is not CacheState.LOADING
 
     def _fell_behind(self, error: EtcdError) -> None:
         """The watch has ended, or a load has failed.
@@ -285,7 +278,7 @@ class Replicator(Generic[T]):
             self._has_history = False
         level = logging.DEBUG if replica.state is CacheState.LAGGING else logging.WARNING  # one line an outage
         self._log.log(level, "%s is behind the store, and tries to reach it again: %s", self._what, error)
-        replica.move(Transition.BEHIND)
+        replica.fall_behind()
 
     def _log_recovery(self) -> None:
         self._log.info("%s is up to date with the store again, from revision %d", self._what, self._replica.revision)
@@ -327,11 +320,6 @@ class Replicator(Generic[T]):
 
     async def _decode(self, kvs: Iterable[KeyValue]) -> dict[bytes, T]:
         return {} if self._decoder is None else await self._decoder.decode_all(kvs)
-
-    async def _decode_puts(self, events: Sequence[Event]) -> dict[bytes, T]:
-        if self._decoder is None:
-            return {}
-        return await self._decode(_lasting_puts(events))
 
 
 def _probe_of(keys: KeyRange) -> op.TxnOp:

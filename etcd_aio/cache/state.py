@@ -6,7 +6,9 @@ Theory. The content is what a range at `revision` would return, always. Three th
     a mark       a progress notification: nothing changed up to its revision, so the revision alone moves
     a validation a linearizable read of what is newer: no key has a newer mod_revision, and there are as many keys as
                  here. Then nothing differs: a put would show itself, a deletion makes them fewer, and only a put makes
-                 them more again. So the content is right for the revision of that read too, if no step came meanwhile.
+                 them more again. So the content is right for the revision of that read too. Steps may come meanwhile:
+                 the keys of the answer were not written since it was asked for, so they are in this content too, and
+                 as many as here means all.
 
 Everything that a mark covers came before it, if the member's release is right about that; where it may not be, marks do
 not count (`may_be_early`), and validations take their place. Behind a validation events may follow that are not newer
@@ -19,15 +21,15 @@ went back, this is another store than the one that was followed, such as a resto
 the content: that is loaded again, and replaced at once.
 
     state      meaning                                        left by
-    LOADING    there is no content yet                        LOADED
-    READY      the content follows the store                  BEHIND, REPLACED
-    LAGGING    no member serves the watch, or the history     RESUMED, LOADED, REPLACED
+    LOADING    there is no content yet                        `loaded`
+    READY      the content follows the store                  `fall_behind`, `store_replaced`
+    LAGGING    no member serves the watch, or the history     `resume`, `loaded`, `store_replaced`
                that comes next is compacted
-    BROKEN     the store is another one; the content is the   LOADED
+    BROKEN     the store is another one; the content is the   `loaded`
                last of the one before
     CLOSED     left, or ended by an error; not readable       -
 
-    CLOSED follows from every state. The revision never goes back but from BROKEN to READY.
+    `close` leaves every state. The revision never goes back but from BROKEN to READY.
 
 Age. Each linearizable read that was answered leaves a pair: when it was sent, and its revision R. While the revision
 here is at least R, the content has every write that was finished when that read was sent. So what it lacks is younger
@@ -45,9 +47,8 @@ from typing import Any, Final, Generic, TypeVar
 from etcd_aio import Event, KeyValue, WatchBatch
 from etcd_aio.cache.base import Base
 from etcd_aio.cache.rows import KeyValues, Row, is_same_life, key_value, row_of
-from etcd_aio.cache.steps import Staging, Step, StoreReplaced, note_changes
+from etcd_aio.cache.steps import ContentStep, Staging, StoreReplaced, note_changes
 from etcd_aio.cache.tree import Tree
-from etcd_aio.dataclass import dataclass
 
 T = TypeVar("T")
 
@@ -73,48 +74,6 @@ class CacheState(Enum):
     LAGGING = "lagging"
     BROKEN = "broken"
     CLOSED = "closed"
-
-
-class Transition(Enum):
-    """A step from one state to the next; see above."""
-
-    LOADED = "loaded"
-    BEHIND = "behind"
-    RESUMED = "resumed"
-    REPLACED = "replaced"
-    CLOSED = "closed"
-
-
-_NEXT: Final[Mapping[tuple[CacheState, Transition], CacheState]] = {
-    (CacheState.LOADING, Transition.LOADED): CacheState.READY,
-    (CacheState.LOADING, Transition.BEHIND): CacheState.LOADING,
-    (CacheState.LOADING, Transition.REPLACED): CacheState.LOADING,
-    (CacheState.READY, Transition.BEHIND): CacheState.LAGGING,
-    (CacheState.READY, Transition.REPLACED): CacheState.BROKEN,
-    (CacheState.LAGGING, Transition.BEHIND): CacheState.LAGGING,
-    (CacheState.LAGGING, Transition.RESUMED): CacheState.READY,
-    (CacheState.LAGGING, Transition.LOADED): CacheState.READY,
-    (CacheState.LAGGING, Transition.REPLACED): CacheState.BROKEN,
-    (CacheState.BROKEN, Transition.BEHIND): CacheState.BROKEN,
-    (CacheState.BROKEN, Transition.REPLACED): CacheState.BROKEN,
-    (CacheState.BROKEN, Transition.LOADED): CacheState.READY,
-    **{(state, Transition.CLOSED): CacheState.CLOSED for state in CacheState},
-}
-
-
-@dataclass(frozen=True, slots=True)
-class Question:
-    """What a validation asks: is there anything that the content lacks?
-
-    Attributes:
-        revision: of the content.
-        count: of its keys.
-        steps: how often it had changed.
-    """
-
-    revision: int
-    count: int
-    steps: int
 
 
 class Replica(Generic[T]):
@@ -167,15 +126,30 @@ class Replica(Generic[T]):
         self._passing: list[Event] = []  # behind a validation, whose effects have not cancelled out yet
         self._passing_keys: dict[bytes, KeyValue | None] = {}  # these effects
 
-    def move(self, transition: Transition) -> None:
-        """Go to the next state. A transition that the table does not have is a bug of the caller: KeyError."""
-        self.state = _NEXT[self.state, transition]
-        if transition is Transition.REPLACED:
-            self.epoch += 1
-            self._pairs.clear()
-        elif transition is Transition.CLOSED:
-            self.epoch += 1
-            self.tree, self.values = Tree(), {}  # every read finds nothing, and looks at the state then
+    # State.
+
+    def fall_behind(self) -> None:
+        """No member serves the watch, or the history that comes next is compacted."""
+        if self.state is CacheState.READY:
+            self.state = CacheState.LAGGING
+
+    def resume(self) -> None:
+        """A watch goes on behind the content."""
+        if self.state is CacheState.LAGGING:
+            self.state = CacheState.READY
+
+    def store_replaced(self) -> None:
+        """The store is another one."""
+        if self.is_exact:
+            self.state = CacheState.BROKEN
+        self.epoch += 1
+        self._pairs.clear()
+
+    def close(self) -> None:
+        """The cache was left, or has ended."""
+        self.state = CacheState.CLOSED
+        self.epoch += 1
+        self.tree, self.values = Tree(), {}  # every read finds nothing, and looks at the state then
 
     # Content.
 
@@ -190,13 +164,13 @@ class Replica(Generic[T]):
         return None if row is None else key_value(row)
 
     def new_base(self) -> Base[T]:
-        """What the next content is loaded into, from a read that is sent later."""
+        """A new base, into which the next content is loaded, from a read that is sent later."""
         self._before_base = self.revision
         earlier = None if self.state is CacheState.LOADING else self.tree
         is_same_store = self.state is not CacheState.BROKEN
         return Base(earlier, self.values if self._is_decoded else None, is_same_store=is_same_store)
 
-    def loaded(self, base: Base[T], revision: int, sent: float) -> Step:
+    def loaded(self, base: Base[T], revision: int, sent: float) -> ContentStep:
         """Replace the content.
 
         Args:
@@ -211,17 +185,17 @@ class Replica(Generic[T]):
         elif revision < self.revision:  # a validation came meanwhile: the content is right for later than the base
             self._loaded_at = self.revision
             self.forget_passing()
-            self.move(Transition.LOADED)
+            self.state = CacheState.READY
             self.probed(sent, revision)
-            return Step(self.revision, {}, set(), is_load=True)
+            return ContentStep(self.revision, {}, set(), is_load=True)
         self._replace(base.tree, base.decoded)
         self.forget_passing()
         self._loaded_at = revision
-        self.move(Transition.LOADED)
+        self.state = CacheState.READY
         self.revision = revision
         self.probed(sent, revision)
         self._settle()
-        return Step(revision, base.changes, base.created, is_load=True)
+        return ContentStep(revision, base.changes, base.created, is_load=True)
 
     def new_events(self, batch: WatchBatch) -> tuple[Event, ...]:
         """The events of a batch, without those that the base has already."""
@@ -231,7 +205,7 @@ class Replica(Generic[T]):
             return tuple(event for event in events if event.kv.mod_revision > base)
         return events
 
-    def apply(self, events: tuple[Event, ...], decoded: Mapping[bytes, T]) -> Step:
+    def apply(self, events: tuple[Event, ...], decoded: Mapping[bytes, T]) -> ContentStep:
         """Apply the events of whole revisions.
 
         Args:
@@ -266,13 +240,13 @@ class Replica(Generic[T]):
             self.revision = events[-1].kv.mod_revision
             self._settle()
             self.forget_passing()
-        return Step(self.revision, changes, created, history)
+        return ContentStep(self.revision, changes, created, history)
 
     def stage(self) -> Staging[T]:
-        """What a step of very many events is made in; until `apply_staged` nothing else may change the content."""
+        """A place to make a step of very many events; until `apply_staged` nothing else may change the content."""
         return Staging(self.tree, self.values if self._is_decoded else None)
 
-    def apply_staged(self, staging: Staging[T], events: tuple[Event, ...]) -> Step:
+    def apply_staged(self, staging: Staging[T], events: tuple[Event, ...]) -> ContentStep:
         """Replace the content by what was built.
 
         Args:
@@ -280,12 +254,12 @@ class Replica(Generic[T]):
             events: that were added to it.
         """
         if staging.revision <= self.revision:  # a validation came meanwhile: all of it cancels itself out
-            return Step(self.revision, {}, set(), self._passed(events))
+            return ContentStep(self.revision, {}, set(), self._passed(events))
         self._replace(staging.tree, staging.decoded)
         self.revision = staging.revision
         self._settle()
         self.forget_passing()
-        return Step(self.revision, staging.changes, staging.created, events)
+        return ContentStep(self.revision, staging.changes, staging.created, events)
 
     def _passed(self, events: tuple[Event, ...]) -> tuple[Event, ...]:
         """Note events that are not newer than the content; returns all that were noted, once they cancel out.
@@ -301,7 +275,7 @@ class Replica(Generic[T]):
         return passed
 
     def forget_passing(self) -> None:
-        """What comes is newer than the content: the rest of these events was lost with its watch, or is here."""
+        """Later events are newer than the content: the rest of the noted ones was lost with its watch, or is here."""
         self._passing.clear()
         self._passing_keys.clear()
 
@@ -330,23 +304,18 @@ class Replica(Generic[T]):
         """Whether it is worth to wait for a mark: not on releases whose marks do not count."""
         return self.early_marks < _DOUBTFUL
 
-    def question(self) -> Question:
-        """What to ask in a validation that is sent now."""
-        return Question(self.revision, len(self.tree), self.steps)
-
-    def validated(self, question: Question, revision: int, count: int, *, has_newer: bool) -> bool:
+    def validated(self, revision: int, count: int, *, has_newer: bool) -> bool:
         """A validation is answered.
 
         Args:
-            question: what was asked.
             revision: of the read.
             count: of the keys of the range.
-            has_newer: whether any key was newer than the question's revision.
+            has_newer: whether any key was newer than the content when it was sent.
 
         Returns:
             Whether the content is right for that revision.
         """
-        if has_newer or count != question.count or self.steps != question.steps:
+        if has_newer or count != len(self.tree):
             return False
         self._advance(revision)
         return True

@@ -30,7 +30,7 @@ class StoreReplaced(Exception):  # noqa: N818 - not an error of the caller: it n
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class ContentStep:
     """One change of the content.
 
     Attributes:

@@ -82,7 +82,7 @@ class Tree(Generic[V]):
         return found
 
     def runs(self) -> Iterator[list[bytes]]:
-        """All keys, sorted, some hundred at a time; nothing may change meanwhile."""
+        """The keys, sorted, some hundred at a time; nothing may change meanwhile."""
         return iter(self._runs)
 
     def _insert(self, key: bytes) -> None:

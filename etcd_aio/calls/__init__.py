@@ -7,7 +7,6 @@ from etcd_aio.exports import late_names
 if TYPE_CHECKING:
     from etcd_aio.calls.keys import KeyCalls as KeyCalls
     from etcd_aio.calls.store_calls import StoreCalls as StoreCalls
-    from etcd_aio.calls.watches import WatchCalls as WatchCalls
     from etcd_aio.calls.writer import Writer as Writer
     from etcd_aio.calls.writer import is_exact as is_exact
     from etcd_aio.calls.writer import writer_for as writer_for

@@ -4,14 +4,15 @@ from collections.abc import Callable
 from typing import Literal, TypeVar, overload
 
 from etcd_aio import kv
-from etcd_aio.arguments import flag, whole_number
+from etcd_aio.arguments import flag, parse_word, whole_number
 from etcd_aio.backend import Backend
 from etcd_aio.base.call_options import UNSET, RetryMode, Timeout
 from etcd_aio.errors import InvalidRequestError
-from etcd_aio.kv import DEFAULT_PAGE_SIZE, PutOp, TxnOp, checked_put, op
+from etcd_aio.kv import DEFAULT_PAGE_SIZE, PutOp, RangeOp, TxnOp, checked_put, op
 from etcd_aio.types import (
     DeleteResult,
     KeyLike,
+    KeyRange,
     KeyValue,
     LeaseLike,
     Operation,
@@ -36,14 +37,15 @@ class KeyCalls:
     which says which failed attempts are retried: one of `"safe"`, `"never"` and `"always"`. If left out, each has the
     client's default.
 
-    Every call raises TypeError or InvalidRequestError before it sends anything if an argument cannot be right. After
-    that it can raise `EtcdTimeoutError`, `NoAvailableEndpointsError`, `ConnectionLostError`, `PermissionDeniedError`
-    and the other classes of `EtcdError`; each call lists only the errors of its own. If a mutation fails, the error's
+    Every call raises TypeError or InvalidRequestError before it sends anything if an argument cannot be right, and
+    `ClientUsageError` if the client is closed, or belongs to another loop or process. After that it can raise
+    `EtcdTimeoutError`, `NoAvailableEndpointsError`, `ConnectionLostError`, `PermissionDeniedError` and the other
+    classes of `EtcdError`; each call lists only the errors of its own. If a mutation fails, the error's
     `maybe_applied` is True if it may have been applied all the same; a cancelled mutation may always have been applied.
     A cancelled read leaves nothing behind.
 
     Attributes:
-        backend: what the calls go through.
+        backend: sends the operations, and opens the watches.
     """
 
     backend: Backend
@@ -150,23 +152,19 @@ class KeyCalls:
             CompactedError: the revision was compacted.
             FutureRevisionError: the store has not reached the revision.
         """
-        operation = op.range(
-            key,
-            range_end=range_end,
-            prefix=prefix,
-            from_key=from_key,
-            all_keys=all_keys,
-            limit=limit,
-            revision=revision,
-            sort_by=sort_by,
-            sort_order=sort_order,
-            serializable=serializable,
-            keys_only=keys_only,
-            count_only=count_only,
-            min_mod_revision=min_mod_revision,
-            max_mod_revision=max_mod_revision,
-            min_create_revision=min_create_revision,
-            max_create_revision=max_create_revision,
+        operation = RangeOp(
+            KeyRange.of(key, range_end=range_end, prefix=prefix, from_key=from_key, all_keys=all_keys),
+            limit,
+            revision,
+            parse_word(SortBy, sort_by, "sort_by"),
+            parse_word(SortOrder, sort_order, "sort_order"),
+            serializable,
+            keys_only,
+            count_only,
+            min_mod_revision,
+            max_mod_revision,
+            min_create_revision,
+            max_create_revision,
         )
         return await self.backend.do(operation, timeout=timeout, retry=retry)
 
@@ -383,25 +381,8 @@ class KeyCalls:
             InvalidRequestError: not exactly one form names the keys, or an option is out of bounds.
             EmptyKeyError: the key is empty.
         """
-        first = op.range(
-            key,
-            range_end=range_end,
-            prefix=prefix,
-            from_key=from_key,
-            all_keys=all_keys,
-            revision=revision,
-            keys_only=keys_only,
-            serializable=serializable,
-        )
-        page_size = whole_number(page_size, "page_size", minimum=1)
+        keys = KeyRange.of(key, range_end=range_end, prefix=prefix, from_key=from_key, all_keys=all_keys)
+        first = RangeOp(keys, revision=revision, serializable=serializable, keys_only=keys_only)
+        size = whole_number(page_size, "page_size", minimum=1)
         backend = self.backend
-        pages = kv.ScanPages(
-            backend.do,
-            first,
-            page_size=page_size,
-            timeout=timeout,
-            retry=retry,
-            stream=backend.chunks(),
-            timing=backend.shared,
-        )
-        return kv.Scan(pages)
+        return kv.Scan(kv.ScanPages(backend.do, first, size, timeout, retry, backend.chunks(), backend.shared))

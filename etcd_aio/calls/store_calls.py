@@ -1,19 +1,36 @@
 """StoreCalls: the calls about keys, watches and leases, written once, over any backend."""
 
-from etcd_aio.backend import Backend, Block
+from collections.abc import Iterable
+from typing import TypeVar
+
+from etcd_aio import watch as watching
+from etcd_aio.arguments import check_text, flag, parse_word, whole_number
+from etcd_aio.backend import Backend, Block, WatchCall
 from etcd_aio.base.call_options import UNSET, Timeout
+from etcd_aio.base.deadline import deadline_after
 from etcd_aio.base.key_space import KeySpace
 from etcd_aio.calls.keys import KeyCalls
-from etcd_aio.calls.watches import WatchCalls
+from etcd_aio.errors import InvalidRequestError
 from etcd_aio.lease import Lease, Leases, OnLost
-from etcd_aio.types import EndpointVersions
+from etcd_aio.types import (
+    EndpointVersions,
+    KeyLike,
+    KeyRange,
+    OnCompaction,
+    OnCompactionLike,
+    WatchFilter,
+    WatchFilterLike,
+)
+from etcd_aio.watch import DEFAULT_MAX_PENDING
+
+_B = TypeVar("_B", bound=Block)
 
 
-class StoreCalls(KeyCalls, WatchCalls):
+class StoreCalls(KeyCalls):
     """A store as far as recipes and other layers need it; a `Client` is one.
 
     Args:
-        backend: what the calls go through: that of a client, or a view of another one.
+        backend: sends the operations, and opens the watches: that of a client, or a view of another one.
 
     Attributes:
         backend: see above.
@@ -37,13 +54,110 @@ class StoreCalls(KeyCalls, WatchCalls):
 
     @property
     def key_space(self) -> KeySpace:
-        """Whose keys the calls name. What writes for a recipe has that of the store that it reads."""
+        """The cluster or namespace whose keys the calls name; a writer has that of the store that its recipe reads."""
         return self.backend.key_space
 
     @property
     def leases(self) -> Leases:
         """The single lease calls: grant, revoke, time_to_live, keep_alive_once, list."""
         return self.backend.leases
+
+    def watch(
+        self,
+        key: KeyLike | None = None,
+        *,
+        range_end: KeyLike | None = None,
+        prefix: KeyLike | None = None,
+        from_key: KeyLike | None = None,
+        all_keys: bool = False,
+        start_revision: int = 0,
+        prev_kv: bool = False,
+        progress_notify: bool = False,
+        filters: Iterable[WatchFilterLike] = (),
+        fragment: bool | None = None,
+        on_compaction: OnCompactionLike = OnCompaction.RAISE,
+        max_pending: int = DEFAULT_MAX_PENDING,
+        max_outage: float | None = None,
+        stream: str = "",
+        timeout: Timeout = UNSET,
+    ) -> "watching.Watcher":
+        """Follow the changes of keys. Every change is delivered once and in order, also when members fail.
+
+            async with client.watch(prefix="svc/") as watcher:
+                async for event in watcher: ...
+
+        The keys are named as in `range()`.
+
+        Args:
+            start_revision: the first revision of interest. 0 starts from now: with the writes after the watch is
+                entered, and with some written shortly before if the member that serves it is behind. After a range or
+                scan, its `revision + 1` continues it without a gap.
+            prev_kv: each event has the previous key-value, unless that is compacted.
+            progress_notify: the server reports from time to time how far a watch without events is, by an empty batch;
+                every 10 minutes unless it is configured otherwise. It also keeps a quiet watch from falling behind a
+                compaction.
+            filters: events that the server leaves out: `"no_put"`, `"no_delete"`.
+            fragment: the server splits messages that are too large. The delivered events are the same. Default: None,
+                only after a message came that was larger than the client's `max_receive_bytes`. With False, such a
+                message ends the watch with `ReplyTooLargeError`. etcd splits in time that grows with the square of the
+                number of events: a catch-up of 100 000 small events of 1000 txns took it a minute, and 0.4 s unsplit.
+            on_compaction: the behaviour if the next revision was compacted while the watch was not connected, or if
+                `start_revision` was. `"raise"` ends it with `CompactedError`. `"resync"` lists the present keys,
+                delivers the difference as one batch of events with `is_resync`, and goes on behind it. For that it
+                remembers each key of the range (its size and some 100 bytes), lists all keys on entering, and holds
+                the whole difference in memory at once. If even the revision before `start_revision` is compacted on
+                entering, the keys of that time are unknown, and their deletes are not reported; if `start_revision` is
+                in the future, the watch compares with the keys that exist now. Deletes cannot be reported with the
+                filter `"no_put"`, so the two exclude each other. A store that went back, since a backup was restored,
+                is treated the same way: `"raise"` ends the watch with `StoreRolledBackError`; `"resync"` reports every
+                key that exists, and `revision` goes back too.
+            max_pending: bytes of memory, estimated, that undelivered events may take. If a consumer is slower than
+                that, its watch is cancelled on the server, and created again when half of them are taken. No other
+                watch is affected, and nothing is lost unless the next events are compacted before: then see
+                `on_compaction`. A larger single batch is accepted. Default: 16 MiB.
+            max_outage: seconds without any member to watch on, after which the watch ends with
+                `NoAvailableEndpointsError`. One that creates the watch ends the outage, even if it breaks the stream
+                right after. Default: None, it waits without a limit.
+            stream: the name of the stream that the watch shares with others: watches with another name have another
+                stream, perhaps to another member. A progress notification needs all watches of a stream to be up to
+                date, so one that depends on them may want a stream of its own. Default: "", the common stream.
+            timeout: seconds that entering may take.
+
+        Returns:
+            Watcher: nothing is sent before it is entered.
+
+        Raises:
+            InvalidRequestError: the keys are not given in exactly one form, or an option is out of bounds.
+            EmptyKeyError: the key is empty.
+            TypeError: an argument has a wrong type.
+        """
+        keys = KeyRange.of(key, range_end=range_end, prefix=prefix, from_key=from_key, all_keys=all_keys)
+        if keys.range_end > b"\0" and keys.range_end <= keys.key:
+            raise InvalidRequestError("the range is empty: range_end must be greater than key")
+        if isinstance(filters, str):
+            raise TypeError("filters must be a list of words, got str")
+        chosen = tuple(dict.fromkeys(parse_word(WatchFilter, word, "filters") for word in filters))
+        resync = parse_word(OnCompaction, on_compaction, "on_compaction") is OnCompaction.RESYNC
+        if resync and WatchFilter.NO_PUT in chosen:
+            raise InvalidRequestError(
+                'on_compaction="resync" cannot be combined with the filter "no_put", since it compares puts'
+            )
+        if max_outage is not None:
+            deadline_after(max_outage, 0.0)
+        if timeout is not UNSET:
+            deadline_after(timeout, 0.0)
+        check_text(stream, "stream")
+        options = watching.WatchOptions(
+            keys,
+            prev_kv=flag(prev_kv, "prev_kv"),
+            progress_notify=flag(progress_notify, "progress_notify"),
+            filters=chosen,
+            fragment=None if fragment is None else flag(fragment, "fragment"),
+            resync=resync,
+            max_pending=whole_number(max_pending, "max_pending", minimum=1),
+            max_outage=max_outage,
+        )
+        return self.backend.watch(WatchCall(options, whole_number(start_revision, "start_revision"), timeout, stream))
 
     def lease(
         self,
@@ -70,28 +184,24 @@ class StoreCalls(KeyCalls, WatchCalls):
             on_lost: what happens if the lease is lost: `"cancel"` cancels the task in the block, `"signal"` only sets
                 `lease.is_lost`. Leaving raises `LeaseLostError` in both cases.
             timeout: seconds for the grant, or for the first renewal.
-
-        Raises:
-            InvalidRequestError: an argument is invalid. Nothing was sent.
         """
-        return Lease(self.backend.leases.kept(ttl, id=id, adopt=adopt, timeout=timeout), on_lost)
+        return self.backend.leases.block(ttl, on_lost, id=id, adopt=adopt, timeout=timeout)
 
     async def versions(self, timeout: Timeout = UNSET) -> tuple[EndpointVersions, ...]:
         """The release of etcd at each endpoint, and the version that the cluster has agreed on.
 
         The latter is not in etcd's gRPC API; it is read from `/version` on the same port, by a separate connection.
 
-        Args:
-            timeout: seconds; None for no limit; the client's default if it is not given.
-
         Returns:
             tuple[EndpointVersions, ...]: one for each endpoint, in their order; with the error if there was no answer.
-
-        Raises:
-            ClientUsageError: the client is closed, or belongs to another loop or process.
         """
         return await self.backend.shared.versions(timeout)
 
-    def end_with_client(self, block: Block) -> None:
-        """Have the client end a block when it is closed, unless the block is gone before. It holds the block weakly."""
+    def end_with_client(self, block: _B) -> _B:
+        """Have the client end a block when it is closed, unless the block is gone before. It holds the block weakly.
+
+        Returns:
+            The block.
+        """
         self.backend.shared.blocks.add(block)
+        return block

@@ -40,7 +40,7 @@ async def elect(session: Session, words: tuple[str, ...], *, listen: bool, ttl: 
 
 
 async def _observe(session: Session, client: Client, name: bytes) -> None:
-    async with client.election(name).observe() as leaders:
+    async with client.election(name).changes() as leaders:
         async for leader in leaders:
             if leader is None:
                 continue

@@ -7,27 +7,31 @@ same name: all of them exclude each other. The value of a key is what its candid
 import asyncio
 import logging
 from collections import deque
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Callable, Coroutine
 from contextlib import suppress
+from dataclasses import replace
 from types import TracebackType
-from typing import TYPE_CHECKING, ClassVar, Final, NoReturn, Self, TypeVar, get_args
+from typing import TYPE_CHECKING, ClassVar, Final, NoReturn, Self, TypeVar
 
-from etcd_aio.arguments import encode_key, flag, lease_id, whole_number
-from etcd_aio.base import UNSET, Backoff, NotAwaitable, Pauses, Timeout, log_for, start_task, when_constructed
-from etcd_aio.calls import StoreCalls
-from etcd_aio.concurrency.held import OnLost, Subject, check_timeout, checked_margin
-from etcd_aio.concurrency.leaders import Candidates, Leader
-from etcd_aio.concurrency.leadership import Candidacy, Leadership
-from etcd_aio.concurrency.line import Line
-from etcd_aio.concurrency.place import lock_keys
-from etcd_aio.errors import (
-    ClientUsageError,
-    ElectionTimeoutError,
-    EtcdError,
-    InvalidRequestError,
-    LeadershipLostError,
+from etcd_aio.arguments import flag, lease_id, whole_number
+from etcd_aio.base import (
+    UNSET,
+    Backoff,
+    NotAwaitable,
+    Pauses,
+    Timeout,
+    check_timeout,
+    log_for,
+    start_task,
+    when_constructed,
 )
-from etcd_aio.lease import LeaseSource
+from etcd_aio.calls import StoreCalls
+from etcd_aio.concurrency.leaders import Candidates, Leader
+from etcd_aio.concurrency.leadership import Leadership
+from etcd_aio.concurrency.options import HoldOptions
+from etcd_aio.concurrency.place import lock_keys
+from etcd_aio.errors import ClientUsageError, ElectionTimeoutError, EtcdError, LeadershipLostError
+from etcd_aio.lease import LeaseSource, OnLost
 from etcd_aio.types import KeyLike, LeaseLike, ValueLike, shown_key
 
 if TYPE_CHECKING:
@@ -43,7 +47,7 @@ if it has led for a moment only, so that work that returns at once does not keep
 
 _MOMENT: Final = 1.0  # seconds
 
-_NOT_ENTERED: Final = "not entered: write `async with election.observe() as leaders:`"
+_NOT_ENTERED: Final = "not entered: write `async with election.changes() as leaders:`"
 
 _OVERDUE_EVERY: Final = 1.0  # seconds between two warnings
 
@@ -61,29 +65,31 @@ class Election:
         margin: float | None = None,
         on_lost: OnLost = "cancel",
     ) -> None:
-        if on_lost not in get_args(OnLost):
-            words = ", ".join(map(repr, get_args(OnLost)))
-            raise InvalidRequestError(f"on_lost must be one of {words}; got {on_lost!r}")
+        self._options = options = HoldOptions.checked(
+            store,
+            source,
+            name,
+            ttl,
+            margin,
+            on_lost,
+            kind="election",
+            lost=LeadershipLostError,
+            late=ElectionTimeoutError,
+            reached="won",
+        )
         self._store = store
         self._log = log_for(logger, store)
-        self._source = source
-        self._name = encode_key(name, "name")
-        self._keys = lock_keys(self._name)
-        self._ttl = ttl
-        self._margin = checked_margin(margin, ttl)
-        self._cancels = on_lost == "cancel"
-        self._subject = Subject(
-            f"election {shown_key(self._name)[1:]}", lost=LeadershipLostError, late=ElectionTimeoutError, reached="won"
-        )
+        self._what = options.subject.what
+        self._keys = lock_keys(options.name)
 
     @when_constructed
     def __repr__(self) -> str:
-        return f"<Election {shown_key(self._name)[1:]}>"
+        return f"<Election {shown_key(self.name)[1:]}>"
 
     @property
     def name(self) -> bytes:
         """The name."""
-        return self._name
+        return self._options.name
 
     if not TYPE_CHECKING:  # type checkers refuse `async with` on an election by themselves
 
@@ -112,22 +118,8 @@ class Election:
 
         Cancellation: while it waits, the key is deleted within half a second, or in the background.
         """
-        return self._leadership(value, timeout, cancels=self._cancels)
-
-    def _leadership(self, value: ValueLike, timeout: float | None, *, cancels: bool) -> Leadership:
         check_timeout(timeout)
-        return self._made(value, cancels, lambda line: line.stand(timeout))
-
-    def _made(
-        self,
-        value: ValueLike,
-        cancels: bool,
-        stand: Callable[[Line[LeadershipLostError]], Awaitable[None]],
-    ) -> Leadership:
-        def new_line(encoded: bytes) -> Line[LeadershipLostError]:
-            return Line(self._store, self._source, self._ttl, self._keys, encoded, self._subject)
-
-        return Leadership(Candidacy(self._store, new_line, self._margin, cancels, stand, self._subject), value)
+        return Leadership(self._options, value, lambda line: line.stand(timeout))
 
     def resume(self, lease: LeaseLike, fencing_token: int) -> Leadership:
         """Go on with a leadership of an earlier process: `async with election.resume(lease, token) as leadership:`.
@@ -145,7 +137,7 @@ class Election:
         """
         id_ = lease_id(lease)
         revision = whole_number(fencing_token, "fencing_token", minimum=1)
-        return self._made("", self._cancels, lambda line: line.resume(id_, revision))
+        return Leadership(self._options, "", lambda line: line.resume(id_, revision))
 
     async def run(
         self,
@@ -187,7 +179,7 @@ class Election:
         except Exception as error:
             # Its text is left out: that of an error of the work may have values.
             text = "%s: run() ends with %s; it is a candidate again only if run() is called again"
-            self._log.warning(text, self._subject.what, type(error).__name__)
+            self._log.warning(text, self._what, type(error).__name__)
             raise
 
     async def _run(
@@ -195,34 +187,33 @@ class Election:
     ) -> T:
         clock = asyncio.get_running_loop().time
         pauses = Pauses(_STAND_AGAIN)
+        options = replace(self._options, cancels=False)
         while True:
-            leadership = self._leadership(value, None, cancels=False)
+            leadership = Leadership(options, value, lambda line: line.stand(None))
             done: list[T] = []
-            began = clock()
+            led_from: float | None = None
             try:
                 async with leadership:
-                    began = clock()
+                    led_from = clock()
                     await self._work(work, leadership, done)
             except LeadershipLostError as error:
-                if leadership.is_entered and not leadership.is_lost:
+                if led_from is not None and not leadership.is_lost:
                     raise  # it is of another election, and was raised by the work
-                if not leadership.is_entered and self._source.over.is_set():
+                if led_from is None and options.source.over.is_set():
                     raise  # it would come again, since there is no other session
                 self._log.warning("%s", error)
             except ExceptionGroup as group:  # of the work's own tasks
                 losses, others = group.split(LeadershipLostError)
                 if losses is None or others is not None or not leadership.is_lost:
                     raise
-                self._log.warning("%s is lost, which tasks of the work found first", self._subject.what)
+                self._log.warning("%s is lost, which tasks of the work found first", self._what)
             except EtcdError as error:
-                if leadership.is_entered or not error.retryable:
+                if led_from is not None or not error.retryable:
                     raise
-                self._log.warning(
-                    "%s: this candidate could not take part; this is tried again: %s", self._subject.what, error
-                )
+                self._log.warning("%s: this candidate could not take part; this is tried again: %s", self._what, error)
             if done and not again:
                 return done[0]
-            if leadership.is_entered and clock() - began >= _MOMENT:
+            if led_from is not None and clock() - led_from >= _MOMENT:
                 pauses.reset()
             else:
                 await self._pause(pauses.next())
@@ -231,7 +222,7 @@ class Election:
         """Wait so long, or until there is no lease to stand with any more."""
         with suppress(TimeoutError):
             async with asyncio.timeout(seconds):
-                await self._source.over.wait()
+                await self._options.source.over.wait()
 
     async def _work(
         self, work: Callable[[Leadership], Coroutine[object, object, T]], leadership: Leadership, done: list[T]
@@ -243,8 +234,8 @@ class Election:
             leadership: its argument; the work is cancelled when it is lost, but goes on if the work itself resigns.
             done: gets the result.
         """
-        working = start_task(work(leadership), name=f"etcd_aio leader of {self._subject.what}")
-        losing = start_task(leadership.lost(), name=f"etcd_aio loss of {self._subject.what}")
+        working = start_task(work(leadership), name=f"etcd_aio leader of {self._what}")
+        losing = start_task(leadership.lost(), name=f"etcd_aio loss of {self._what}")
         try:
             await asyncio.wait([working, losing], return_when=asyncio.FIRST_COMPLETED)
             if losing.done() and losing.result() is None:
@@ -258,7 +249,7 @@ class Election:
     async def _end(self, working: "asyncio.Task[T]") -> None:
         """Cancel the work, if it has not ended, and wait for its end, whatever happens meanwhile."""
         loop = asyncio.get_running_loop()
-        began, patience = loop.time(), self._margin
+        began, patience = loop.time(), self._options.margin
         cancelled: asyncio.CancelledError | None = None
         working.cancel()
         while not working.done():
@@ -271,7 +262,7 @@ class Election:
                 self._log.warning(
                     "%s: the work was cancelled %.1f s ago and is still running; "
                     "it may overlap with that of the next leader",
-                    self._subject.what,
+                    self._what,
                     loop.time() - began,
                 )
                 patience = _OVERDUE_EVERY
@@ -301,8 +292,8 @@ class Election:
                 return None
             limit *= 2  # all of these are data, or belong to elections whose names begin with this one
 
-    def observe(self) -> "Leaders":
-        """Follow the leaders: `async with election.observe() as leaders:`, then `async for leader in leaders:`.
+    def changes(self) -> "Leaders":
+        """Follow the leaders: `async with election.changes() as leaders:`, then `async for leader in leaders:`.
 
         The present leader comes at once, then each new leader or value, in order; None if there is no candidate. Lost
         connections leave no gap. Only after an outage that is longer than etcd keeps its history, what was overtaken is
@@ -312,7 +303,7 @@ class Election:
 
 
 class Leaders(NotAwaitable):
-    """The leaders of an election, one after the other; made by `Election.observe`.
+    """The leaders of an election, one after the other; made by `Election.changes`.
 
     Iterate over it within its block. Cancelling the wait for the next one loses nothing.
     """
@@ -333,7 +324,7 @@ class Leaders(NotAwaitable):
             EtcdError: as entering a watch, and as every read.
         """
         if self._watcher is not None:
-            raise ClientUsageError("an observation can only be entered once: call `observe` for another one")
+            raise ClientUsageError("an observation can only be entered once: call `changes` for another one")
         # Watch from now, then list: no change is missed, and the watch is never behind.
         self._watcher = watcher = self._store.watch(prefix=self._prefix, on_compaction="resync")
         await watcher.__aenter__()

@@ -14,9 +14,10 @@ from typing import Generic
 from etcd_aio import DeleteResult, Op, PutResult, Txn, TxnResult, op
 from etcd_aio.base import UNSET, RetryMode, Timeout, key_space_of
 from etcd_aio.calls import StoreCalls, Writer, is_exact, writer_for
-from etcd_aio.concurrency.held import E, Held
+from etcd_aio.concurrency.held import Held
+from etcd_aio.concurrency.options import E
 from etcd_aio.errors import NotHeldError, OutcomeUnknownError, ResultLostError, TooManyOpsError
-from etcd_aio.types import KeyLike, LeaseLike, ValueLike, delete_within, put_within, txn_within
+from etcd_aio.types import KeyLike, LeaseLike, ValueLike, result_within
 
 
 class FencedWriter(Generic[E]):
@@ -62,7 +63,7 @@ class FencedWriter(Generic[E]):
         """Put a value under a key, as `client.put()` does."""
         put = op.put(key, value, lease=lease, prev_kv=prev_kv)
         result = await self._send((put,), timeout)
-        return put_within(result.header, result[put], is_replayed=result.is_replayed)
+        return result_within(result.header, result[put], is_replayed=result.is_replayed)
 
     async def delete(
         self,
@@ -77,7 +78,7 @@ class FencedWriter(Generic[E]):
         """Delete a key or a range, as `client.delete()` does."""
         deletion = op.delete(key, range_end=range_end, prefix=prefix, from_key=from_key, prev_kv=prev_kv)
         result = await self._send((deletion,), timeout)
-        return delete_within(result.header, result[deletion], is_replayed=result.is_replayed)
+        return result_within(result.header, result[deletion], is_replayed=result.is_replayed)
 
     def txn(self) -> Txn:
         """Build a txn, as `client.txn()` does. The ownership takes one of the operations that etcd allows in a txn."""
@@ -94,9 +95,7 @@ class FencedWriter(Generic[E]):
             part = result[operation]
         else:
             part = result = await self._send(operation.then, timeout, retry)
-        return txn_within(
-            part.succeeded, result.header, part.responses, part.operations, is_replayed=result.is_replayed
-        )
+        return result_within(result.header, part, is_replayed=result.is_replayed)
 
     async def _send(self, then: tuple[Op, ...], timeout: Timeout, retry: RetryMode | None = None) -> TxnResult:
         held = self._held

@@ -14,81 +14,22 @@ a leader at once, since leaderships last. After a stop of the process the block 
 
 import asyncio
 from contextlib import suppress
-from typing import TYPE_CHECKING, Final, Generic, Literal, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Final, Generic
 
 from etcd_aio import Compare, Event, Key, KeyValue
-from etcd_aio.base import SOON, Backoff, Latch, Pauses, TaskCanceller, deadline_after, start_background_task
-from etcd_aio.calls import StoreCalls
-from etcd_aio.dataclass import dataclass
-from etcd_aio.errors import EtcdError, InvalidRequestError, LeaseExpiredError, LeaseLostError, PermissionDeniedError
+from etcd_aio.base import SOON, Backoff, Latch, Pauses, TaskCanceller, start_background_task
+from etcd_aio.concurrency.options import E, HoldOptions
+from etcd_aio.errors import EtcdError, LeaseExpiredError, LeaseLostError, PermissionDeniedError
 from etcd_aio.lease import Loan
 
 if TYPE_CHECKING:
     from etcd_aio import Watcher
 
-E = TypeVar("E", bound=EtcdError)
-
-OnLost: TypeAlias = Literal["cancel", "signal"]
-"""What a loss does to the task that holds: `"cancel"` cancels it, `"signal"` leaves it alone."""
-
 WATCH_AFTER: Final = 0.5
 """Seconds after which the own key of a held block is watched."""
 
-_LARGEST_DEFAULT_MARGIN: Final = 1.0  # seconds
 _DENIED: Final = Backoff(initial=1.0, multiplier=2.0, maximum=60.0, jitter=0.2)  # rights change rarely
 _SHORTEST_WAIT: Final = 0.001  # seconds: a timer may fire a little early
-
-
-@dataclass(frozen=True, slots=True)
-class Subject(Generic[E]):
-    """What is held or waited for, in the words of its errors.
-
-    Attributes:
-        what: its kind and name, such as "lock 'jobs/42'".
-        lost: the class of the error that a loss raises.
-        late: the class of the error that a timeout raises.
-        reached: what the wait for it is for, as a participle.
-    """
-
-    what: str
-    lost: type[E]
-    late: type[EtcdError]
-    reached: str = "acquired"
-
-
-def checked_margin(margin: float | None, ttl: int) -> float:
-    """The seconds before the local deadline at which a block is lost; by default a tenth of the TTL, at most 1 s.
-
-    Raises:
-        InvalidRequestError: it is more than a third of the TTL. Renewals come when about two thirds are left, or more.
-        TypeError: it is not a number.
-    """
-    if margin is None:
-        return min(ttl / 10, _LARGEST_DEFAULT_MARGIN)
-    if isinstance(margin, bool) or not isinstance(margin, int | float):
-        raise TypeError(f"margin must be a number of seconds or None, got {type(margin).__name__}")
-    if not 0 <= margin <= ttl / 3:
-        raise InvalidRequestError(
-            f"margin must be at least 0 and at most a third of the ttl of {ttl} s, got {margin!r}"
-        )
-    return float(margin)
-
-
-def check_timeout(timeout: float | None, instead: str = "") -> None:
-    """Check the seconds that an acquisition may take: even a free lock takes a round trip.
-
-    Args:
-        timeout: the seconds.
-        instead: what does not wait, for the error.
-
-    Raises:
-        InvalidRequestError: they are not above 0.
-        TypeError: they are no number.
-    """
-    deadline_after(timeout, 0.0)
-    if timeout == 0:
-        text = "timeout must be above 0 seconds, or None for no limit"
-        raise InvalidRequestError(f"{text}; {instead}" if instead else f"{text}; got {timeout!r}")
 
 
 async def later_event(watcher: "Watcher", revision: int) -> Event:
@@ -104,27 +45,24 @@ async def later_event(watcher: "Watcher", revision: int) -> Event:
 
 
 class Held(Generic[E]):
-    """What a block holds by a key of its own. Made when the key holds, in the task to cancel.
+    """Guards a block while its key is held. Create it in the task to cancel.
 
     Args:
-        store: reads and watches the key.
+        options: how it is held.
         loan: the lease that the key is attached to.
         key: the key.
         revision: its `create_revision`.
-        margin: seconds before the local deadline of the lease at which it is lost.
-        cancels: whether a loss cancels the task.
-        subject: what is held.
         watch_after: seconds after which the key is watched. Default: `WATCH_AFTER`.
 
     Attributes:
         error: why it was lost; None if it was not.
+        is_over: the block has ended, so that nothing is held any more.
     """
 
     __slots__ = (
         "_canceller",
         "_cancels",
         "_gone",
-        "_is_over",
         "_is_overdue",
         "_loan",
         "_loop",
@@ -135,33 +73,25 @@ class Held(Generic[E]):
         "_watch_from",
         "_watching",
         "error",
+        "is_over",
         "key",
         "revision",
     )
 
     def __init__(
-        self,
-        store: StoreCalls,
-        loan: Loan,
-        key: bytes,
-        revision: int,
-        *,
-        margin: float,
-        cancels: bool,
-        subject: Subject[E],
-        watch_after: float | None = None,
+        self, options: HoldOptions[E], loan: Loan, key: bytes, revision: int, *, watch_after: float | None = None
     ) -> None:
-        self._store = store
+        self._store = options.store
         self._loan = loan
         self.key = key
         self.revision = revision
-        self._margin = margin
-        self._cancels = cancels
-        self._subject = subject
+        self._margin = options.margin
+        self._cancels = options.cancels
+        self._subject = options.subject
         self._loop = loop = asyncio.get_running_loop()
         self._gone = Latch()
-        self._is_over = False  # the block has ended
-        left = loan.remaining - margin
+        self.is_over = False
+        left = loan.remaining - options.margin
         self._is_overdue = left <= 0  # the time was up when a caller looked
         self.error: E | None = None
         self._watching: asyncio.Task[None] | None = None
@@ -182,14 +112,9 @@ class Held(Generic[E]):
     @property
     def remaining(self) -> float:
         """Seconds until it is lost, unless a renewal is acknowledged before; 0 if it is gone. Thread-safe."""
-        if self._is_over or self._is_overdue or self.error is not None:
+        if self.is_over or self._is_overdue or self.error is not None:
             return 0.0
         return max(0.0, self._loan.remaining - self._margin)
-
-    @property
-    def is_over(self) -> bool:
-        """Whether the block has ended, so that nothing is held any more."""
-        return self._is_over
 
     @property
     def is_late(self) -> bool:
@@ -204,7 +129,7 @@ class Held(Generic[E]):
         """
         if self.error is not None or self._is_overdue:
             return True
-        if self._is_over or not self._is_late():
+        if self.is_over or not self._is_late():
             return False
         self._is_overdue = True
         with suppress(RuntimeError):  # the loop is closed
@@ -220,7 +145,7 @@ class Held(Generic[E]):
         return self.error
 
     def conditions(self) -> tuple[Compare, Compare]:
-        """What etcd compares to find out whether it is held: the own key is there, with its lease."""
+        """The conditions of etcd that it is held: the own key is there, with its lease."""
         own = Key(self.key)
         return own.create_revision == self.revision, own.lease == self._loan.id
 
@@ -231,15 +156,15 @@ class Held(Generic[E]):
     # Losing.
 
     def lose(self, reason: str, cause: BaseException | None = None) -> E:
-        """It is lost: tell the block. Returns the error that leaving raises."""
+        """Lose it, and end the block. Returns the error that leaving raises."""
         error = self._lose(reason, cause)
-        if self._cancels and not self._is_over:
+        if self._cancels and not self.is_over:
             # A task that finds the loss by a call of its own goes on with the error: it may catch that.
             self._loop.call_soon(self._canceller.cancel)
         return error
 
     def _lose(self, reason: str, cause: BaseException | None) -> E:
-        if self.error is None and not self._is_over:
+        if self.error is None and not self.is_over:
             self.error = error = self._subject.lost(f"{self._subject.what} is lost: {reason}")
             error.__cause__ = cause
             self._timer.cancel()
@@ -282,7 +207,7 @@ class Held(Generic[E]):
 
     def _on_doubt(self) -> None:
         """The store may be another one, which lacks the key: look again, without the watch of the store before."""
-        if self._watching is not None and not self._is_over and self.error is None:
+        if self._watching is not None and not self.is_over and self.error is None:
             self._watching.cancel()
             self._begin_watching()
 
@@ -312,11 +237,11 @@ class Held(Generic[E]):
     # Leaving.
 
     def stop(self) -> None:
-        """The block has ended: look at the clock once more, and tell nothing any more."""
+        """End the block: look at the clock once more, and cancel nothing any more."""
         self._cancels = False
         if self.is_lost and self.error is None:
             self._expire()
-        self._is_over = True
+        self.is_over = True
         self._timer.cancel()
         self._loan.on_loss(None)
         self._loan.on_doubt(None)

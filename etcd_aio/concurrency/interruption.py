@@ -1,28 +1,34 @@
-"""Interruption: ends what a task waits for, when its deadline passes or what it needs is lost."""
+"""Interruption: a wait that ends when its deadline passes, or when what it needs is lost."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
+from types import TracebackType
+from typing import Self
 
 from etcd_aio.base import TaskCanceller
 from etcd_aio.errors import EtcdError
 
 
 class Interruption:
-    """Turns a reason into a cancellation of the task that made this, and that cancellation into an error.
+    """A block that waits: a reason to end it becomes a cancellation of its task, and that cancellation an error.
 
-    Use: made in the task; `interrupt` at any time; `stop` when nothing more shall interrupt it; then `leave_with`.
+    A block that ends by an error or a cancellation is left: an acquisition that has failed leaves no key behind.
 
     Args:
         timeout: seconds until it interrupts by itself; None for never.
         late: makes the error of that.
+        leave: called at the end of a block that has failed, with whether its task is cancelled.
     """
 
-    __slots__ = ("_canceller", "_is_over", "_late", "_timer", "error")
+    __slots__ = ("_canceller", "_is_over", "_late", "_leave", "_timer", "error")
 
-    def __init__(self, timeout: float | None, late: Callable[[], EtcdError]) -> None:
+    def __init__(
+        self, timeout: float | None, late: Callable[[], EtcdError], leave: Callable[[bool], Awaitable[None]]
+    ) -> None:
         self._canceller = TaskCanceller()
         self._is_over = False
         self._late = late
+        self._leave = leave
         self.error: EtcdError | None = None
         loop = asyncio.get_running_loop()
         self._timer = None if timeout is None else loop.call_later(timeout, self._on_time)
@@ -42,13 +48,26 @@ class Interruption:
         if self.error is not None:
             raise self.error
 
-    def stop(self) -> None:
-        """Interrupt no more. An interruption that was made before still counts."""
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, exc_type: type[BaseException] | None, exc: BaseException | None, traceback: TracebackType | None
+    ) -> None:
         self._is_over = True
         if self._timer is not None:
             self._timer.cancel()
+        raised = exc or self.error
+        if raised is None:
+            return
+        try:
+            await self._leave(isinstance(raised, asyncio.CancelledError))
+        except asyncio.CancelledError as cancelled:
+            self._leave_with(cancelled)
+            raise
+        self._leave_with(raised)
 
-    def leave_with(self, raised: BaseException | None) -> None:
+    def _leave_with(self, raised: BaseException) -> None:
         """Take the cancellation back and raise its reason, unless the task was cancelled for another reason too.
 
         An error that came at the same time, since the lease is lost for example, becomes the cause.

@@ -50,7 +50,7 @@ class Leader:
 
 
 _Told: TypeAlias = tuple[bytes, int, bytes]
-_NOBODY: Final[_Told] = (b"", 0, b"")
+_NONE: Final[_Told] = (b"", 0, b"")
 
 
 class Candidates:
@@ -66,7 +66,7 @@ class Candidates:
         self._keys = keys
         self._alive: dict[bytes, KeyValue] = {}  # oldest first
         self._listed = 0  # the revision of the list, until the events are past it
-        self._told: _Told = _NOBODY
+        self._told: _Told = _NONE
 
     def listed(self, kvs: Iterable[KeyValue], revision: int) -> Leader | None:
         """The keys are these at a revision: the first thing to know. Returns the leader to tell first."""
@@ -116,4 +116,4 @@ class Candidates:
 
     def _oldest(self) -> tuple[Leader | None, _Told]:
         kv = next(iter(self._alive.values()), None)
-        return (None, _NOBODY) if kv is None else (Leader.of(kv), (kv.key, kv.create_revision, kv.value))
+        return (None, _NONE) if kv is None else (Leader.of(kv), (kv.key, kv.create_revision, kv.value))

@@ -23,42 +23,28 @@ import json
 from collections.abc import Iterable
 from typing import Protocol
 
+from etcd_aio.concurrency.place import Listed
 from etcd_aio.dataclass import dataclass
 from etcd_aio.errors import LockError
 from etcd_aio.types import shown_key
 
 
-class Listed(Protocol):
+class ListedPermit(Listed, Protocol):
     """A key with its value, as the server lists it: a `KeyValue`."""
-
-    @property
-    def key(self) -> bytes:
-        """The key."""
-        ...
 
     @property
     def value(self) -> bytes:
         """The value."""
         ...
 
-    @property
-    def create_revision(self) -> int:
-        """The revision that created it."""
-        ...
-
-    @property
-    def lease(self) -> int:
-        """The id of the lease that it is attached to."""
-        ...
-
 
 @dataclass(frozen=True, slots=True)
-class Request:
-    """What a contender wants.
+class PermitRequest:
+    """The permits that a contender wants.
 
     Attributes:
         limit: the permits that there are.
-        permits: how many of them it wants.
+        permits: how many of them.
     """
 
     limit: int
@@ -70,8 +56,8 @@ class Request:
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
-    """What follows from a list of the keys up to the own one.
+class PermitVerdict:
+    """The conclusion from a list of the keys up to the own one.
 
     Attributes:
         is_there: the own key is among them.
@@ -82,11 +68,11 @@ class Verdict:
 
     is_there: bool
     is_held: bool = False
-    ahead: Listed | None = None
+    ahead: ListedPermit | None = None
     is_head: bool = True
 
 
-def judge(found: Iterable[Listed], key: bytes, revision: int, request: Request) -> Verdict:
+def judge(found: Iterable[ListedPermit], key: bytes, revision: int, request: PermitRequest) -> PermitVerdict:
     """Apply the rule.
 
     Args:
@@ -99,22 +85,22 @@ def judge(found: Iterable[Listed], key: bytes, revision: int, request: Request) 
         LockError: the oldest key has another limit, or one is not that of a semaphore. Younger keys are not looked at.
     """
     total = 0
-    ahead: Listed | None = None
+    ahead: ListedPermit | None = None
     is_head = True
     for kv in _by_age(found):
         if kv.create_revision >= revision:
             if kv.create_revision > revision or kv.key != key:
                 break
-            return Verdict(True, total + parse(kv, request) <= request.limit, ahead, is_head)
+            return PermitVerdict(True, total + parse(kv, request) <= request.limit, ahead, is_head)
         total += _counted(kv, request, is_oldest=ahead is None)
         is_head = total <= request.limit
         ahead = kv
-    return Verdict(False)
+    return PermitVerdict(False)
 
 
 def judge_ends(
-    oldest: Iterable[Listed], youngest: Iterable[Listed], key: bytes, revision: int, request: Request
-) -> Verdict | None:
+    oldest: Iterable[ListedPermit], youngest: Iterable[ListedPermit], key: bytes, revision: int, request: PermitRequest
+) -> PermitVerdict | None:
     """Apply the rule to the ends of a line. Returns None if these keys do not tell.
 
     Args:
@@ -134,13 +120,13 @@ def judge_ends(
     counted = (_counted(kv, request, is_oldest=number == 0) for number, kv in enumerate(first))
     last = _by_age(youngest)
     if not last or (last[-1].key, last[-1].create_revision) != (key, revision):
-        return Verdict(False)
+        return PermitVerdict(False)
     if sum(counted) <= request.limit or len(last) < 2:
         return None
-    return Verdict(True, False, last[-2], is_head=False)
+    return PermitVerdict(True, False, last[-2], is_head=False)
 
 
-def is_free(found: Iterable[Listed], request: Request) -> bool:
+def is_free(found: Iterable[ListedPermit], request: PermitRequest) -> bool:
     """Whether a contender that comes after these would hold at once.
 
     Args:
@@ -154,7 +140,7 @@ def is_free(found: Iterable[Listed], request: Request) -> bool:
     return sum(counted) + request.permits <= request.limit
 
 
-def parse(kv: Listed, request: Request) -> int:
+def parse(kv: ListedPermit, request: PermitRequest) -> int:
     """The permits that a contender wants.
 
     Raises:
@@ -163,11 +149,11 @@ def parse(kv: Listed, request: Request) -> int:
     return _counted(kv, request, is_oldest=True)
 
 
-def _by_age(found: Iterable[Listed]) -> list[Listed]:
+def _by_age(found: Iterable[ListedPermit]) -> list[ListedPermit]:
     return sorted(found, key=lambda kv: kv.create_revision)
 
 
-def _counted(kv: Listed, request: Request, *, is_oldest: bool) -> int:
+def _counted(kv: ListedPermit, request: PermitRequest, *, is_oldest: bool) -> int:
     """The permits that a contender counts for; more than there are, if it is about to leave."""
     value, key = _fields(kv.value), shown_key(kv.key)
     limit, permits = value.get("limit"), value.get("permits")
@@ -180,7 +166,7 @@ def _counted(kv: Listed, request: Request, *, is_oldest: bool) -> int:
     return request.limit + 1
 
 
-def is_marked(kv: Listed) -> bool:
+def is_marked(kv: ListedPermit) -> bool:
     """Whether a contender had to wait and says that it holds now."""
     return _fields(kv.value).get("held") is True
 

@@ -10,17 +10,17 @@ data, and stand in no one's way, also if their names look like that: nothing wou
 values may lack the leases (etcd 3.7), so such a name alone is a reason to look, and not to wait. A key that is put
 without its lease is none of a contender any more: that is as if it was deleted.
 
-    state      meaning                                  left by
-    OUT        it has no key                            BEGUN
-    ENTERING   its key is being created                 FIRST (no key before it), JOINED (there may be one, or too many
-                                                        keys to see all at once), GIVEN_UP
-    LOOKING    the keys before it are being listed      FIRST (none), BEHIND (one to wait for), GONE (its own key is
-                                                        not there), GIVEN_UP
-    WAITING    it waits until the next key before its   VANISHED, GIVEN_UP, GONE (its lease is lost)
+    state      meaning                                  may be followed by
+    OUT        it has no key                            ENTERING
+    ENTERING   its key is being created                 HELD (no key before it), LOOKING (there may be one, or too many
+                                                        keys to see all at once), LEAVING, LOST
+    LOOKING    the keys before it are being listed      HELD (none), WAITING (one to wait for), LEAVING, LOST (its own
+                                                        key is not there)
+    WAITING    it waits until the next key before its   LOOKING, LEAVING, LOST (its lease is lost)
                own is deleted, or loses its lease
-    HELD       it holds                                 GIVEN_UP (left), GONE (lease, margin or own key)
-    LEAVING    its key is being deleted                 LEFT
-    LOST       its key, or its lease, is gone           LEFT
+    HELD       it holds                                 LEAVING, LOST (lease, margin or own key)
+    LEAVING    its key is being deleted                 OUT
+    LOST       its key, or its lease, is gone           OUT
 
 A waiter waits for the one key that is next before its own. If that is deleted, the waiter looks again: the contender
 may have given up while others still stand before both. So a release wakes one waiter, whatever their number.
@@ -41,7 +41,7 @@ ENTRY_LIMIT: Final = 16
 SMALLEST_LOOK: Final = 2  # keys: its own and the next one
 
 
-class State(Enum):
+class PlaceState(Enum):
     """The state of a contender; see above."""
 
     __hash__ = object.__hash__  # an Enum's own is written in Python
@@ -55,32 +55,14 @@ class State(Enum):
     LOST = "lost"
 
 
-class Step(Enum):
-    """A step from one state to the next; see above."""
-
-    __hash__ = object.__hash__  # as for a state
-
-    BEGUN = "begun"
-    JOINED = "joined"
-    FIRST = "first"
-    BEHIND = "behind"
-    VANISHED = "vanished"
-    GONE = "gone"
-    GIVEN_UP = "given up"
-    LEFT = "left"
-
-
-_NEXT: Final[Mapping[tuple[State, Step], State]] = {
-    (State.OUT, Step.BEGUN): State.ENTERING,
-    (State.ENTERING, Step.FIRST): State.HELD,
-    (State.ENTERING, Step.JOINED): State.LOOKING,
-    (State.LOOKING, Step.FIRST): State.HELD,
-    (State.LOOKING, Step.BEHIND): State.WAITING,
-    (State.WAITING, Step.VANISHED): State.LOOKING,
-    **{(state, Step.GONE): State.LOST for state in (State.ENTERING, State.LOOKING, State.WAITING, State.HELD)},
-    **{(state, Step.GIVEN_UP): State.LEAVING for state in (State.ENTERING, State.LOOKING, State.WAITING, State.HELD)},
-    (State.LEAVING, Step.LEFT): State.OUT,
-    (State.LOST, Step.LEFT): State.OUT,
+_MAY_FOLLOW: Final[Mapping[PlaceState, frozenset[PlaceState]]] = {
+    PlaceState.OUT: frozenset({PlaceState.ENTERING}),
+    PlaceState.ENTERING: frozenset({PlaceState.HELD, PlaceState.LOOKING, PlaceState.LEAVING, PlaceState.LOST}),
+    PlaceState.LOOKING: frozenset({PlaceState.HELD, PlaceState.WAITING, PlaceState.LEAVING, PlaceState.LOST}),
+    PlaceState.WAITING: frozenset({PlaceState.LOOKING, PlaceState.LEAVING, PlaceState.LOST}),
+    PlaceState.HELD: frozenset({PlaceState.LEAVING, PlaceState.LOST}),
+    PlaceState.LEAVING: frozenset({PlaceState.OUT}),
+    PlaceState.LOST: frozenset({PlaceState.OUT}),
 }
 
 
@@ -103,6 +85,11 @@ class Listed(Protocol):
         ...
 
 
+def lease_key(prefix: bytes, lease: int) -> bytes:
+    """The key of this prefix that ends with a lease in hexadecimal, as Go's, etcdctl's and v3lock's do."""
+    return prefix + f"{lease:x}".encode()
+
+
 @dataclass(frozen=True, slots=True)
 class LineKeys:
     """Where the keys of a line are.
@@ -120,15 +107,15 @@ class LineKeys:
     name_leases: bool = True
 
     def key(self, lease: int) -> bytes:
-        """The contender's own key: it ends with the lease in hexadecimal, as Go's, etcdctl's and v3lock's do."""
-        return self.own + f"{lease:x}".encode()
+        """The contender's own key; see `lease_key`."""
+        return lease_key(self.own, lease)
 
     def has(self, kv: Listed) -> bool:
         """Whether a key under `before` is that of a contender: it ends with the lease that it is attached to."""
         if not kv.lease:
             return False
         number = self._number(kv.key)
-        if number == f"{kv.lease:x}".encode():
+        if number == lease_key(b"", kv.lease):
             return True
         return not self.name_leases and number.isdigit() and len(number) >= _FEWEST_OF_TIME
 
@@ -138,7 +125,7 @@ class LineKeys:
         return bool(number) and not number.strip(_DIGITS)
 
     def _number(self, key: bytes) -> bytes:
-        """What ends the key, if it is of a kind of this line."""
+        """The end of the key, if it is of a kind of this line."""
         start = len(self.before)
         for kind in self.kinds:
             if key.startswith(kind, start):
@@ -170,12 +157,11 @@ class Place:
     """The place of one contender.
 
     Args:
-        keys: where the keys of its line are.
-        lease: the id of the lease that its key is attached to.
+        keys: where the keys of its line are; an attribute, too.
+        lease: the id of the lease that its own key is attached to.
 
     Attributes:
-        keys: the same.
-        key: its own key.
+        key: the own key.
         revision: the `create_revision` of that key, once it is created.
         state: its state.
         limit: the number of keys that the next look asks for.
@@ -189,13 +175,19 @@ class Place:
         self._lease = lease
         self.key = keys.key(lease)
         self.revision = 0
-        self.state = State.OUT
+        self.state = PlaceState.OUT
         self.limit = SMALLEST_LOOK
         self.ahead: Listed | None = None
 
-    def move(self, step: Step) -> None:
-        """Go to the next state. A step that the table does not have is a bug of the caller: KeyError."""
-        self.state = _NEXT[self.state, step]
+    def move(self, state: PlaceState) -> None:
+        """Go to another state.
+
+        Raises:
+            ValueError: the table does not let it follow, which is a bug of the caller.
+        """
+        if state not in _MAY_FOLLOW[self.state]:
+            raise ValueError(f"{state.name} cannot follow {self.state.name}")
+        self.state = state
 
     def created(self, revision: int, found: Sequence[Listed], limit: int = ENTRY_LIMIT) -> None:
         """The key is there.
@@ -209,7 +201,7 @@ class Place:
         is_first = len(found) < limit and not any(
             kv.create_revision < revision and self.keys.may_have(kv.key) for kv in found
         )
-        self.move(Step.FIRST if is_first else Step.JOINED)
+        self.move(PlaceState.HELD if is_first else PlaceState.LOOKING)
 
     def looked(self, found: Sequence[Listed], own: Listed | None) -> None:
         """The keys before it were listed.
@@ -220,13 +212,13 @@ class Place:
             own: its own key with its lease, if there is such a key.
         """
         if own is None or (own.key, own.create_revision, own.lease) != (self.key, self.revision, self._lease):
-            self.move(Step.GONE)
+            self.move(PlaceState.LOST)
             return
         self.ahead = next((kv for kv in found if kv.key != self.key and self.keys.has(kv)), None)
         if self.ahead is not None:
-            self.move(Step.BEHIND)
+            self.move(PlaceState.WAITING)
         elif len(found) < self.limit:
-            self.move(Step.FIRST)
+            self.move(PlaceState.HELD)
         else:  # all of them are data, or belong to other names: look again, at more
             self.limit *= 2
 
@@ -244,4 +236,4 @@ class Place:
     def vanished(self) -> None:
         """The key to wait for was deleted, or the wait for that cannot go on."""
         self.ahead = None
-        self.move(Step.VANISHED)
+        self.move(PlaceState.LOOKING)

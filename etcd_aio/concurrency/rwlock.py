@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING, ClassVar, NoReturn, TypeVar
 
 from etcd_aio.base import NotAwaitable, when_constructed
 from etcd_aio.calls import StoreCalls
-from etcd_aio.concurrency.held import OnLost
 from etcd_aio.concurrency.lock import Contender, Lock
 from etcd_aio.concurrency.place import LineKeys, reader_keys, writer_keys
-from etcd_aio.lease import LeaseSource
+from etcd_aio.lease import LeaseSource, OnLost
 from etcd_aio.types import KeyLike, ValueLike
 
 L = TypeVar("L", bound=Lock)

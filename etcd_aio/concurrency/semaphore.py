@@ -6,29 +6,22 @@ from etcd_aio import Key, KeyValue, RangeResult, SortBy, SortOrder, op
 from etcd_aio.arguments import whole_number
 from etcd_aio.base import SOON, Pauses
 from etcd_aio.calls import StoreCalls
-from etcd_aio.concurrency.held import OnLost, Subject, later_event
+from etcd_aio.concurrency.held import later_event
 from etcd_aio.concurrency.line import Line
 from etcd_aio.concurrency.lock import Lock
-from etcd_aio.concurrency.permits import Request, Verdict, is_free, is_marked, judge, judge_ends
-from etcd_aio.concurrency.place import ENTRY_LIMIT, LineKeys, Listed, Place, State, Step
+from etcd_aio.concurrency.options import HoldOptions
+from etcd_aio.concurrency.permits import PermitRequest, PermitVerdict, is_free, is_marked, judge, judge_ends
+from etcd_aio.concurrency.place import ENTRY_LIMIT, LineKeys, Listed, Place, PlaceState
 from etcd_aio.errors import ClientUsageError, EtcdError, InvalidRequestError, LockLostError
-from etcd_aio.lease import LeaseSource
+from etcd_aio.lease import LeaseSource, OnLost
 from etcd_aio.types import KeyLike
 
 
 class PermitLine(Line[LockLostError]):
     """One acquisition of permits: a `Line` with another rule."""
 
-    def __init__(
-        self,
-        store: StoreCalls,
-        source: LeaseSource,
-        ttl: int,
-        keys: LineKeys,
-        request: Request,
-        subject: Subject[LockLostError],
-    ) -> None:
-        super().__init__(store, source, ttl, keys, request.value(is_held=False), subject)
+    def __init__(self, options: HoldOptions[LockLostError], keys: LineKeys, request: PermitRequest) -> None:
+        super().__init__(options, keys)
         self._request = request
         self._is_head = False
         # Keys of a look at each end of the line; more once data was found between the contenders.
@@ -37,7 +30,7 @@ class PermitLine(Line[LockLostError]):
     async def _is_taken(self) -> bool:
         limit = self._enough
         while True:
-            found = await self._store.do(self._first(limit))
+            found = await self._store.do(self._range(limit))
             if not is_free(self._mine(found), self._request):
                 return True
             if not found.more:
@@ -49,16 +42,11 @@ class PermitLine(Line[LockLostError]):
         """Keys that pass the limit in any case, if none is data."""
         return self._request.limit + 1
 
-    def _first(self, limit: int, revision: int = 0) -> op.RangeOp:
-        return op.range(
-            prefix=self._keys.before, sort_by=SortBy.CREATE_REVISION, limit=limit, max_create_revision=revision
-        )
-
-    def _last(self, limit: int, revision: int) -> op.RangeOp:
+    def _range(self, limit: int, revision: int = 0, order: SortOrder = SortOrder.ASCEND) -> op.RangeOp:
         return op.range(
             prefix=self._keys.before,
             sort_by=SortBy.CREATE_REVISION,
-            sort_order=SortOrder.DESCEND,
+            sort_order=order,
             limit=limit,
             max_create_revision=revision,
         )
@@ -66,28 +54,28 @@ class PermitLine(Line[LockLostError]):
     def _entry_range(self) -> op.RangeOp:
         return op.range(prefix=self._keys.before, limit=ENTRY_LIMIT)
 
-    def _created(self, revision: int, found: RangeResult) -> None:
-        place = self.place
-        place.revision = revision
+    def _created(self, found: RangeResult) -> None:
+        self.place.revision = self.revision
         is_held = not found.more and self._judge(found).is_held
-        place.move(Step.FIRST if is_held else Step.JOINED)
+        self.place.move(PlaceState.HELD if is_held else PlaceState.LOOKING)
 
     async def _look(self) -> None:
         place = self.place
         verdict = await self._verdict(place)
         if not verdict.is_there:
-            place.move(Step.GONE)
+            place.move(PlaceState.LOST)
         elif verdict.is_held:
-            place.move(Step.FIRST)
+            place.move(PlaceState.HELD)
             self._source.run(self._mark(place), f"mark of {self._subject.what}")
         else:
             place.ahead, self._is_head = verdict.ahead, verdict.is_head
-            place.move(Step.BEHIND)
+            place.move(PlaceState.WAITING)
 
-    async def _verdict(self, place: Place) -> Verdict:
+    async def _verdict(self, place: Place) -> PermitVerdict:
         """Look at both ends of the line; at more of them while data stands between the contenders."""
         while True:
-            first, last = self._first(self._oldest, place.revision), self._last(self._youngest, place.revision)
+            first = self._range(self._oldest, place.revision)
+            last = self._range(self._youngest, place.revision, SortOrder.DESCEND)
             result = await self._store.do(op.txn(then=[first, last]))
             oldest, youngest = result[first], result[last]
             if not oldest.more:
@@ -103,7 +91,7 @@ class PermitLine(Line[LockLostError]):
             async with self._store.watch(prefix=self._keys.before, filters=("no_put",), timeout=None) as watcher:
                 place.vanished()
                 await self._look()
-                while place.state is State.WAITING:
+                while place.state is PlaceState.WAITING:
                     await anext(watcher)
                     place.vanished()
                     await self._look()
@@ -111,7 +99,7 @@ class PermitLine(Line[LockLostError]):
         async with self._store.watch(ahead.key, timeout=None) as watcher:
             kv = await self._store.get(ahead.key)
             place.checked(None if kv is None or is_marked(kv) else kv)
-            while place.state is State.WAITING:
+            while place.state is PlaceState.WAITING:
                 event = await later_event(watcher, ahead.create_revision)
                 place.checked(event.kv if event.is_put and not is_marked(event.kv) else None)
 
@@ -121,7 +109,7 @@ class PermitLine(Line[LockLostError]):
         mark = op.put(place.key, value, ignore_lease=True)
         txn = op.txn(when=[Key(place.key).create_revision == place.revision], then=[mark])
         pauses = Pauses(SOON)
-        while place.state is State.HELD:
+        while place.state is PlaceState.HELD:
             try:
                 await self._store.do(txn, retry="always")
             except ClientUsageError:  # the client is closed
@@ -131,7 +119,7 @@ class PermitLine(Line[LockLostError]):
             else:
                 return
 
-    def _judge(self, found: RangeResult) -> Verdict:
+    def _judge(self, found: RangeResult) -> PermitVerdict:
         return judge(self._mine(found), self.place.key, self.place.revision, self._request)
 
     def _mine(self, found: RangeResult) -> list[KeyValue]:
@@ -170,7 +158,7 @@ class Semaphore(Lock):
         if whole_number(permits, "permits", minimum=1) > limit:
             raise InvalidRequestError(f"permits must be at most the limit of {limit}, got {permits}")
         super().__init__(store, source, name, ttl=ttl, timeout=timeout, margin=margin, on_lost=on_lost)
-        self._request = Request(limit, permits)
+        self._request = PermitRequest(limit, permits)
 
     @property
     def limit(self) -> int:
@@ -186,4 +174,4 @@ class Semaphore(Lock):
         return self._request.value(is_held=False)
 
     def _new_line(self) -> Line[LockLostError]:
-        return PermitLine(self._store, self._source, self._ttl, self._keys, self._request, self._subject)
+        return PermitLine(self._options, self._keys, self._request)

@@ -61,12 +61,12 @@ def check_options(**options: object) -> None:
     Raises:
         ConfigError: an option is invalid.
     """
-    for name, kind in _KINDS.items():
+    for name, kind in _OPTION_KINDS.items():
         kind.check(name, options[name])
     if not isinstance(options["retry_policy"], RetryPolicy | None):
         raise ConfigError("retry_policy must be a RetryPolicy")
     observers = options["observers"]
-    if not isinstance(observers, list | tuple) or not all(isinstance(one, Observer) for one in observers):
+    if not isinstance(observers, list | tuple) or not all(isinstance(item, Observer) for item in observers):
         raise ConfigError("observers must be a list of objects whose classes are made from etcd_aio.observing.Observer")
 
 
@@ -81,7 +81,7 @@ def read_option(option: str, text: str, name: str = "") -> Value:
     Raises:
         ConfigError: the value is malformed; the message does not repeat it.
     """
-    return _KINDS[option].read(name or option, text)
+    return _OPTION_KINDS[option].read(name or option, text)
 
 
 def _check_seconds(name: str, value: object, otherwise: str = "") -> None:
@@ -131,26 +131,16 @@ def _check_namespace(name: str, value: object) -> None:
         raise ConfigError(f"{name} has a lone surrogate, which is not text: pass bytes")
 
 
-def _check_word(words: tuple[str, ...]) -> Callable[[str, object], None]:
+def _check_word(words: tuple[str, ...], *, or_function: bool = False) -> Callable[[str, object], None]:
     def check(name: str, value: object) -> None:
-        if value not in words:
+        if value not in words and not (or_function and callable(value)):
             raise ConfigError(f"{name} must be one of {', '.join(map(repr, words))}; got {value!r}")
 
     return check
 
 
-def _check_engine(name: str, value: object) -> None:
-    if not callable(value):
-        _check_word(ENGINES)(name, value)
-
-
-def _check_policy(name: str, value: object) -> None:
-    if not callable(value):
-        _check_word(POLICIES)(name, value)
-
-
 @dataclass(frozen=True, slots=True)
-class _Kind:
+class _OptionKind:
     """The check and the reader of the options of one type.
 
     Attributes:
@@ -162,22 +152,22 @@ class _Kind:
     read: Callable[[str, str], Value]
 
 
-_KIND_OF_TYPE: Final[Mapping[object, _Kind]] = {
-    bool: _Kind(_check_flag, read_flag),
-    int: _Kind(_check_size, read_size),
-    float: _Kind(_check_seconds, read_seconds),
-    float | None: _Kind(_check_seconds_or_none, read_seconds_or_none),
-    str: _Kind(_check_label, read_word),
-    EngineName | EngineFactory: _Kind(_check_engine, read_word),
-    RetryMode: _Kind(_check_word(get_args(RetryMode)), read_word),
-    PolicyName | Choice: _Kind(_check_policy, read_word),
-    KeyLike | None: _Kind(_check_namespace, read_word),
+_OPTION_KIND_OF_TYPE: Final[Mapping[object, _OptionKind]] = {
+    bool: _OptionKind(_check_flag, read_flag),
+    int: _OptionKind(_check_size, read_size),
+    float: _OptionKind(_check_seconds, read_seconds),
+    float | None: _OptionKind(_check_seconds_or_none, read_seconds_or_none),
+    str: _OptionKind(_check_label, read_word),
+    EngineName | EngineFactory: _OptionKind(_check_word(ENGINES, or_function=True), read_word),
+    RetryMode: _OptionKind(_check_word(get_args(RetryMode)), read_word),
+    PolicyName | Choice: _OptionKind(_check_word(POLICIES, or_function=True), read_word),
+    KeyLike | None: _OptionKind(_check_namespace, read_word),
 }
-_KINDS: Final[Mapping[str, _Kind]] = {
-    name: _KIND_OF_TYPE[annotation]
+_OPTION_KINDS: Final[Mapping[str, _OptionKind]] = {
+    name: _OPTION_KIND_OF_TYPE[annotation]
     for name, annotation in get_type_hints(ClientOptions).items()
-    if annotation in _KIND_OF_TYPE
-} | {"name": _Kind(_check_name, read_word)}
+    if annotation in _OPTION_KIND_OF_TYPE
+} | {"name": _OptionKind(_check_name, read_word)}
 
-TEXT_OPTIONS: Final = frozenset(_KINDS)
+TEXT_OPTIONS: Final = frozenset(_OPTION_KINDS)
 """The options that can be given as text. The others are objects."""

@@ -39,7 +39,7 @@ def read_seconds(name: str, text: str) -> float:
 
 
 def read_seconds_or_none(name: str, text: str) -> float | None:
-    """The same, or None for `none`."""
+    """The seconds of a duration, or None for `none`."""
     return None if text == "none" else read_seconds(name, text)
 
 

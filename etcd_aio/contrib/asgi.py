@@ -19,10 +19,10 @@ except ModuleNotFoundError as _error:
 App = TypeVar("App")
 
 State: TypeAlias = Mapping[str, object]
-"""What a lifespan yields; it becomes `request.state`."""
+"""The value that a lifespan yields; it becomes `request.state`."""
 
 Lifespan: TypeAlias = Callable[[App], AbstractAsyncContextManager[State]]
-"""What runs around an application."""
+"""A context manager around the life of an application."""
 
 InnerLifespan: TypeAlias = Callable[[App], AbstractAsyncContextManager[State | None]]
 """A lifespan of the application, which may yield nothing."""

@@ -7,14 +7,17 @@ a client whose loop does not answer in time is left out of that collection.
 import asyncio
 import os
 import time
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Iterable
 from concurrent.futures import CancelledError, Future
 from contextlib import suppress
+from itertools import chain
 from threading import Lock
 from typing import Final, TypeVar
 from weakref import WeakKeyDictionary
 
 from etcd_aio.observing import ObservedClient
+from etcd_aio.types import ConnectivityState, EndpointStatistics, StreamStatistics
 
 T = TypeVar("T")
 
@@ -26,28 +29,26 @@ class Clients:
 
     def __init__(self) -> None:
         self._lock = Lock()
-        self._loops: WeakKeyDictionary[ObservedClient, tuple[asyncio.AbstractEventLoop, int]] = WeakKeyDictionary()
-        self._observers: WeakKeyDictionary[ObservedClient, int] = WeakKeyDictionary()
+        # The loop, the process, and how many observers have added it.
+        self._of: WeakKeyDictionary[ObservedClient, tuple[asyncio.AbstractEventLoop, int, int]] = WeakKeyDictionary()
 
     def add(self, client: ObservedClient) -> None:
         """A client begins to work in the running loop, as an observer has seen."""
         with self._lock:
-            self._loops[client] = (asyncio.get_running_loop(), os.getpid())
-            self._observers[client] = self._observers.get(client, 0) + 1
+            observers = self._of[client][2] if client in self._of else 0
+            self._of[client] = (asyncio.get_running_loop(), os.getpid(), observers + 1)
 
     def discard(self, client: ObservedClient) -> None:
         """A client is closed, or an observer that has added it sees it no longer."""
         with self._lock:
-            left = self._observers.pop(client, 0) - 1
-            if left > 0:
-                self._observers[client] = left
-            else:
-                self._loops.pop(client, None)
+            known = self._of.pop(client, None)
+            if known is not None and known[2] > 1:
+                self._of[client] = (known[0], known[1], known[2] - 1)
 
     def names(self) -> frozenset[str]:
         """The names of the clients."""
         with self._lock:
-            return frozenset(client.name for client in self._loops)
+            return frozenset(client.name for client in self._of)
 
     def read(self, take: Callable[[ObservedClient], T]) -> list[T]:
         """Take something of each client, in the client's loop. Waits at most a second for the loops of other threads.
@@ -60,10 +61,10 @@ class Clients:
         except RuntimeError:
             running = None
         with self._lock:
-            loops = list(self._loops.items())
+            known = list(self._of.items())
         taken: list[T] = []
         asked: list[Future[T]] = []
-        for client, (loop, process) in loops:
+        for client, (loop, process, _) in known:
             if process != os.getpid():
                 continue  # made before a fork: the loop is that of the parent
             if loop is running:
@@ -87,3 +88,22 @@ def _answer(future: Future[T], take: Callable[[ObservedClient], T], client: Obse
             future.set_result(take(client))
         except Exception as error:  # it is raised where the future is awaited
             future.set_exception(error)
+
+
+def ready_endpoints(
+    read: Iterable[Iterable[EndpointStatistics]],
+) -> dict[tuple[str, str], list[EndpointStatistics]]:
+    """The connections that are ready, by the names of the endpoint and of the client; empty if none is."""
+    found: dict[tuple[str, str], list[EndpointStatistics]] = {}
+    for endpoint in chain.from_iterable(read):
+        ready = found.setdefault((endpoint.endpoint, endpoint.client), [])
+        if endpoint.state is ConnectivityState.READY:
+            ready.append(endpoint)
+    return found
+
+
+def stream_counts(read: Iterable[Iterable[StreamStatistics]]) -> list[tuple[tuple[str, str, str], int]]:
+    """How many streams there are of each method, state ("open" or "waiting") and client, sorted."""
+    streams = chain.from_iterable(read)
+    kinds = ((stream.method, "open" if stream.is_open else "waiting", stream.client) for stream in streams)
+    return sorted(Counter(kinds).items())

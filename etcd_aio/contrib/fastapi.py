@@ -51,4 +51,4 @@ EtcdDep: TypeAlias = Annotated[Client, Depends(_client)]
 """The client, as a parameter of a handler. Tests may replace it: `app.dependency_overrides[etcd_client]`."""
 
 etcd_client = _client
-"""What `EtcdDep` depends on."""
+"""The dependency of `EtcdDep`."""

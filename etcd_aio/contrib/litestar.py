@@ -2,13 +2,13 @@
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from typing import ClassVar, TypeAlias
+from typing import ClassVar, TypeAlias, Unpack
 
 from etcd_aio import Client
 from etcd_aio.arguments import flag
 from etcd_aio.contrib.missing import missing
 from etcd_aio.contrib.source import ClientSource
-from etcd_aio.contrib.web.application import EtcdApplication, Ready
+from etcd_aio.contrib.web.application import ApplicationOptions, EtcdApplication
 from etcd_aio.contrib.web.readiness import Document
 
 try:
@@ -38,33 +38,18 @@ class EtcdPlugin(EtcdApplication, InitPlugin):
     The client is there in `on_startup` and in all lifespans; but Litestar calls `on_shutdown` when all lifespans have
     ended, and so when it is closed: use a lifespan for what needs it.
 
-    The arguments are those of `EtcdApplication`, and:
-
     Args:
+        source: see `EtcdApplication`.
         probes: whether there are `/livez` and `/readyz`. Default: True.
+        options: the keyword arguments of `EtcdApplication`.
     """
 
     wiring: ClassVar[str] = "write `Litestar(plugins=[etcd])`, and let the server run the lifespan"
 
     def __init__(
-        self,
-        source: ClientSource = None,
-        *,
-        ready: Ready = "lazy",
-        ready_timeout: float = 10.0,
-        shutdown_timeout: float = 3.0,
-        read: bool = True,
-        details: bool = False,
-        probes: bool = True,
+        self, source: ClientSource = None, *, probes: bool = True, **options: Unpack[ApplicationOptions]
     ) -> None:
-        super().__init__(
-            source,
-            ready=ready,
-            ready_timeout=ready_timeout,
-            shutdown_timeout=shutdown_timeout,
-            read=read,
-            details=details,
-        )
+        super().__init__(source, **options)
         self._has_probes = flag(probes, "probes")
 
     def on_app_init(self, app_config: AppConfig) -> AppConfig:

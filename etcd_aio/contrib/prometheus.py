@@ -10,22 +10,22 @@ No label names a key, a lease or a watch.
 
 import os
 import time
-from collections import Counter as Counting
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack
 from math import inf
 from typing import Final
 from weakref import WeakKeyDictionary
 
+from etcd_aio.contrib.missing import missing
+
 try:
     from prometheus_client import REGISTRY, CollectorRegistry, Counter, Histogram
     from prometheus_client.core import GaugeMetricFamily, Metric
     from prometheus_client.registry import Collector
 except ModuleNotFoundError as _error:
-    _text = "etcd_aio.contrib.prometheus needs prometheus_client: pip install 'etcd_aio[prometheus]'"
-    raise ModuleNotFoundError(_text, name=_error.name) from _error
+    raise missing(__name__, "prometheus_client", _error, "prometheus") from _error
 
-from etcd_aio.contrib.clients import Clients
+from etcd_aio.contrib.clients import Clients, ready_endpoints, stream_counts
 from etcd_aio.errors import StatusCode
 from etcd_aio.methods import ALL, BIDIRECTIONAL, LEASE_KEEP_ALIVE, SERVER_STREAMING, UNARY, WATCH, Cardinality
 from etcd_aio.observing import (
@@ -39,7 +39,7 @@ from etcd_aio.observing import (
     StreamChange,
     WatchAdvance,
 )
-from etcd_aio.types import EndpointStatistics, StreamStatistics
+from etcd_aio.types import EndpointStatistics, Health, StreamStatistics
 
 _CODES: Final = {
     code: "Canceled" if code is StatusCode.CANCELLED else code.name.title().replace("_", "") for code in StatusCode
@@ -106,7 +106,7 @@ class _Histogram(Histogram):
         return _tidy(super().collect())
 
 
-class _Row:
+class _RpcSeries:
     """The series of one RPC of one client, looked up once."""
 
     __slots__ = ("_handled", "_rpc", "attempts_at", "client", "handled", "received", "seconds", "sent", "started")
@@ -131,12 +131,12 @@ class _Row:
         child.inc()
 
 
-class _Call(CallObserver):
+class _CountedCall(CallObserver):
     """One call."""
 
     __slots__ = ("_failure", "_is_continued", "_metrics", "_row", "_under_way")
 
-    def __init__(self, metrics: "_PrometheusObserver", row: _Row, *, is_continued: bool) -> None:
+    def __init__(self, metrics: "_PrometheusObserver", row: _RpcSeries, *, is_continued: bool) -> None:
         self._metrics = metrics
         self._row = row
         self._is_continued = is_continued
@@ -203,7 +203,7 @@ class _PrometheusObserver(Observer):
         self._leases_lost = counter("etcd_aio_leases_lost_total", "Leases that were lost although they were needed.")
         self._logins = counter("etcd_aio_logins_total", "Logins.", ["outcome"])
         self.attempts_at: dict[str, dict[str, Counter]] = {}  # by client and endpoint
-        self._rows: dict[tuple[str, str], _Row] = {}
+        self._rows: dict[tuple[str, str], _RpcSeries] = {}
         self._clients = Clients()
         self._connected: WeakKeyDictionary[ObservedClient, dict[str, int]] = WeakKeyDictionary()
         # By client; and when each lease expires unless it is renewed.
@@ -228,8 +228,8 @@ class _PrometheusObserver(Observer):
     def call_started(self, call: CallStarted) -> CallObserver | None:
         row = self._rows.get((call.client, call.path))
         if row is None:
-            row = self._rows[call.client, call.path] = _Row(self, call.path, call.client)
-        return _Call(self, row, is_continued=call.is_continued)
+            row = self._rows[call.client, call.path] = _RpcSeries(self, call.path, call.client)
+        return _CountedCall(self, row, is_continued=call.is_continued)
 
     def stream_changed(self, change: StreamChange) -> None:
         if change.event == "lost":
@@ -260,7 +260,7 @@ class _PrometheusObserver(Observer):
                 self._leases.pop((name, lease), None)
 
     def forget(self) -> None:
-        """This is the child of a fork: watches and leases are those of the parent."""
+        """Forget watches and leases, which are those of the parent, in the child of a fork."""
         self._revisions.clear()
         self._leases.clear()
 
@@ -268,23 +268,18 @@ class _PrometheusObserver(Observer):
         """The gauges, as of now."""
         self._forget_closed()
         read = self._clients.read(self._look_at)
-        endpoints = [one for found, _ in read for one in found]
-        up, latency, streams, remaining, revision = _gauges()
-        for labels in dict.fromkeys((one.endpoint, one.client) for one in endpoints):
-            ready = [one for one in endpoints if (one.endpoint, one.client, one.state.name) == (*labels, "READY")]
-            up.add_metric(labels, float(any(one.health.name == "HEALTHY" for one in ready)))
+        up, latency, streams_of, remaining, revision = _gauges()
+        for labels, ready in ready_endpoints(statistics for statistics, _ in read).items():
+            up.add_metric(labels, float(any(endpoint.health is Health.HEALTHY for endpoint in ready)))
             if ready:
-                latency.add_metric(labels, max(one.latency for one in ready))
-        found = Counting(
-            (one.method, "open" if one.is_open else "waiting", one.client) for _, all_ in read for one in all_
-        )
-        for kind, number in sorted(found.items()):
-            streams.add_metric(kind, number)
+                latency.add_metric(labels, max(endpoint.latency for endpoint in ready))
+        for kind, number in stream_counts(streams for _, streams in read):
+            streams_of.add_metric(kind, number)
         for client, seconds in self._seconds_left().items():
             remaining.add_metric([client], seconds)
         for client, last in tuple(self._revisions.items()):
             revision.add_metric([client], last)
-        yield from _tidy((up, latency, streams, remaining, revision))
+        yield from _tidy((up, latency, streams_of, remaining, revision))
 
     def _seconds_left(self) -> dict[str, float]:
         """Until the first lease of each client expires. Leases that have expired are forgotten."""
@@ -318,27 +313,18 @@ def _register_all(registry: CollectorRegistry, made: Iterable[Collector]) -> Non
         undoing.pop_all()
 
 
+_GAUGES: Final = (
+    ("etcd_aio_endpoint_up", "1 if the endpoint is connected and healthy.", ("endpoint", _CLIENT)),
+    ("etcd_aio_endpoint_latency_seconds", "Moving average over successful attempts.", ("endpoint", _CLIENT)),
+    ("etcd_aio_streams", "Streams of watches and leases.", ("method", "state", _CLIENT)),
+    ("etcd_aio_lease_remaining_seconds_min", "Until the first lease expires unless it is renewed.", (_CLIENT,)),
+    ("etcd_aio_watch_revision", "Revision of the last event that a watch got.", (_CLIENT,)),
+)
+
+
 def _gauges() -> tuple[GaugeMetricFamily, ...]:
     """The gauges, still without values. An endpoint of several clients of one name is up if one of them says so."""
-    return (
-        GaugeMetricFamily(
-            "etcd_aio_endpoint_up",
-            "1 if the endpoint is connected and healthy.",
-            labels=["endpoint", _CLIENT],
-        ),
-        GaugeMetricFamily(
-            "etcd_aio_endpoint_latency_seconds",
-            "Moving average over successful attempts.",
-            labels=["endpoint", _CLIENT],
-        ),
-        GaugeMetricFamily("etcd_aio_streams", "Streams of watches and leases.", labels=["method", "state", _CLIENT]),
-        GaugeMetricFamily(
-            "etcd_aio_lease_remaining_seconds_min",
-            "Until the first lease expires unless it is renewed.",
-            labels=[_CLIENT],
-        ),
-        GaugeMetricFamily("etcd_aio_watch_revision", "Revision of the last event that a watch got.", labels=[_CLIENT]),
-    )
+    return tuple(GaugeMetricFamily(name, text, labels=labels) for name, text, labels in _GAUGES)
 
 
 class _Collector(Collector):

@@ -1,12 +1,12 @@
 """Quart: `QuartEtcd(app, "http://m1:2379")`, and `etcd.client` in handlers."""
 
-from typing import TYPE_CHECKING, ClassVar, Final, cast
+from typing import TYPE_CHECKING, ClassVar, Final, Unpack, cast
 
 from etcd_aio import Client
 from etcd_aio.arguments import flag
 from etcd_aio.contrib.missing import missing
 from etcd_aio.contrib.source import ClientSource
-from etcd_aio.contrib.web.application import EtcdApplication, Ready
+from etcd_aio.contrib.web.application import ApplicationOptions, EtcdApplication
 
 try:
     from quart import Quart, Response, current_app, jsonify
@@ -29,11 +29,11 @@ class QuartEtcd(EtcdApplication):
     of `while_serving` that are registered later have the client; those of `before_serving` come before it, and those of
     `after_serving` after its end.
 
-    The arguments are those of `EtcdApplication`, and:
-
     Args:
         app: the application; without it call `init_app`.
+        source: see `EtcdApplication`.
         probes: whether there are `/livez` and `/readyz`. Default: True.
+        options: the keyword arguments of `EtcdApplication`.
     """
 
     wiring: ClassVar[str] = "write `QuartEtcd(app)`, and let the server run the lifespan"
@@ -43,21 +43,10 @@ class QuartEtcd(EtcdApplication):
         app: Quart | None = None,
         source: ClientSource = None,
         *,
-        ready: Ready = "lazy",
-        ready_timeout: float = 10.0,
-        shutdown_timeout: float = 3.0,
-        read: bool = True,
-        details: bool = False,
         probes: bool = True,
+        **options: Unpack[ApplicationOptions],
     ) -> None:
-        super().__init__(
-            source,
-            ready=ready,
-            ready_timeout=ready_timeout,
-            shutdown_timeout=shutdown_timeout,
-            read=read,
-            details=details,
-        )
+        super().__init__(source, **options)
         self._has_probes = flag(probes, "probes")
         if app is not None:
             self.init_app(app)
@@ -76,7 +65,7 @@ class QuartEtcd(EtcdApplication):
 
 
 class _Serving:
-    """What Quart takes for a generator, and goes on with at each start and each end of the application.
+    """A generator stand-in that survives several starts of one Quart app.
 
     Quart asks `while_serving` for one only, so a real generator would fail when the application starts again.
     """

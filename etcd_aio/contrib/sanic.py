@@ -1,11 +1,11 @@
 """Sanic: `SanicEtcd(app, "http://m1:2379")`, and `request.app.ctx.etcd` in handlers."""
 
-from typing import TYPE_CHECKING, ClassVar, TypeAlias
+from typing import TYPE_CHECKING, ClassVar, TypeAlias, Unpack
 
 from etcd_aio.arguments import flag
 from etcd_aio.contrib.missing import missing
 from etcd_aio.contrib.source import ClientSource
-from etcd_aio.contrib.web.application import EtcdApplication, Ready
+from etcd_aio.contrib.web.application import ApplicationOptions, EtcdApplication
 
 try:
     from sanic import HTTPResponse, Request, Sanic, json
@@ -33,11 +33,11 @@ class SanicEtcd(EtcdApplication):
     later have the client, and so have all of `before_server_stop`, and those of `after_server_stop` that are registered
     later. Background tasks begin after the server has started, and end before it stops.
 
-    The arguments are those of `EtcdApplication`, and:
-
     Args:
         app: the application; without it call `init_app`.
+        source: see `EtcdApplication`.
         probes: whether there are `/livez` and `/readyz`. Default: True.
+        options: the keyword arguments of `EtcdApplication`.
     """
 
     wiring: ClassVar[str] = "write `SanicEtcd(app)` where each worker imports it"
@@ -47,21 +47,10 @@ class SanicEtcd(EtcdApplication):
         app: "AnySanic | None" = None,
         source: ClientSource = None,
         *,
-        ready: Ready = "lazy",
-        ready_timeout: float = 10.0,
-        shutdown_timeout: float = 3.0,
-        read: bool = True,
-        details: bool = False,
         probes: bool = True,
+        **options: Unpack[ApplicationOptions],
     ) -> None:
-        super().__init__(
-            source,
-            ready=ready,
-            ready_timeout=ready_timeout,
-            shutdown_timeout=shutdown_timeout,
-            read=read,
-            details=details,
-        )
+        super().__init__(source, **options)
         self._has_probes = flag(probes, "probes")
         if app is not None:
             self.init_app(app)

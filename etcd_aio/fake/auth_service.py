@@ -1,39 +1,89 @@
 """The service Auth."""
 
+from collections.abc import Callable, Iterator
 from string import ascii_letters
+from typing import Any, TypeAlias
 
-from etcd_aio import pb
-from etcd_aio.fake.cluster import Cluster
-from etcd_aio.fake.guard import Guard
-from etcd_aio.fake.node import Call
+from etcd_aio import methods, pb
+from etcd_aio.fake.cluster import FakeCluster
+from etcd_aio.fake.guard import PermissionGuard
+from etcd_aio.fake.node import MemberCall
 from etcd_aio.fake.refusals import Refusal
+
+_Answer: TypeAlias = Callable[[MemberCall, Any], pb.Message]
 
 _LETTERS = 16  # of a token
 
 
 class AuthService:
-    """Answers the calls of the service. Those that change something are for root only, once users are enabled."""
+    """Answers the calls of the service."""
 
-    def __init__(self, cluster: Cluster, guard: Guard) -> None:
+    def __init__(self, cluster: FakeCluster, guard: PermissionGuard) -> None:
         self._cluster = cluster
         self._users = cluster.users
         self._guard = guard
 
-    def enable(self, call: Call, request: pb.AuthEnableRequest) -> pb.AuthEnableResponse:
-        """Answer AuthEnable."""
-        self._guard.admin(call)
-        self._users.enable()
-        return pb.AuthEnableResponse(header=self._cluster.header(call.node))
+    def rows(self) -> Iterator[tuple[methods.AnyMethod, _Answer]]:
+        """The methods, each with its handler."""
+        users, for_root = self._users, self._for_root
+        yield methods.AUTH_ENABLE, for_root(pb.AuthEnableResponse, lambda request: users.enable())
+        yield methods.AUTH_DISABLE, for_root(pb.AuthDisableResponse, self._disable)
+        if self._cluster.release.has_auth_status:
+            yield methods.AUTH_STATUS, self._status
+        yield methods.AUTHENTICATE, self._authenticate
+        yield methods.USER_ADD, for_root(pb.AuthUserAddResponse, self._user_add)
+        yield methods.USER_GET, self._user_get
+        yield methods.USER_LIST, for_root(pb.AuthUserListResponse, lambda request: {"users": users.users()})
+        yield methods.USER_DELETE, for_root(pb.AuthUserDeleteResponse, self._user_delete)
+        yield methods.USER_CHANGE_PASSWORD, for_root(pb.AuthUserChangePasswordResponse, self._user_change_password)
+        yield (
+            methods.USER_GRANT_ROLE,
+            for_root(pb.AuthUserGrantRoleResponse, lambda request: users.grant_role(request.user, request.role)),
+        )
+        yield (
+            methods.USER_REVOKE_ROLE,
+            for_root(pb.AuthUserRevokeRoleResponse, lambda request: users.revoke_role(request.name, request.role)),
+        )
+        yield methods.ROLE_ADD, for_root(pb.AuthRoleAddResponse, lambda request: users.add_role(request.name))
+        yield methods.ROLE_GET, self._role_get
+        yield methods.ROLE_LIST, for_root(pb.AuthRoleListResponse, lambda request: {"roles": users.roles()})
+        yield methods.ROLE_DELETE, for_root(pb.AuthRoleDeleteResponse, lambda request: users.delete_role(request.role))
+        yield (
+            methods.ROLE_GRANT_PERMISSION,
+            for_root(
+                pb.AuthRoleGrantPermissionResponse,
+                lambda request: users.grant_permission(request.name, request.perm),
+            ),
+        )
+        yield (
+            methods.ROLE_REVOKE_PERMISSION,
+            for_root(
+                pb.AuthRoleRevokePermissionResponse,
+                lambda request: users.revoke_permission(request.role, request.key, request.range_end),
+            ),
+        )
 
-    def disable(self, call: Call, request: pb.AuthDisableRequest) -> pb.AuthDisableResponse:
-        """Answer AuthDisable. All tokens die."""
-        self._guard.admin(call)
+    def _for_root(self, reply: Callable[..., pb.Message], run: Callable[[Any], dict[str, list[str]] | None]) -> _Answer:
+        """The handler of a method that is for root only, once users are enabled.
+
+        Args:
+            reply: the class of the reply.
+            run: runs a request; returns the fields of the reply besides its header.
+        """
+
+        def answer(call: MemberCall, request: Any) -> pb.Message:
+            self._guard.admin(call)
+            fields = run(request) or {}
+            return reply(header=self._cluster.header(call.node), **fields)
+
+        return answer
+
+    def _disable(self, request: pb.AuthDisableRequest) -> None:
+        """Disable users; all tokens die."""
         self._users.disable()
         self._forget(None)
-        return pb.AuthDisableResponse(header=self._cluster.header(call.node))
 
-    def status(self, call: Call, request: pb.AuthStatusRequest) -> pb.AuthStatusResponse:
-        """Answer AuthStatus."""
+    def _status(self, call: MemberCall, request: pb.AuthStatusRequest) -> pb.AuthStatusResponse:
         self._guard.user(call)  # also of a release that needs none: a token must be valid
         if self._cluster.release.guards_auth_status:
             self._guard.admin(call)
@@ -43,8 +93,8 @@ class AuthService:
             auth_revision=self._users.revision,
         )
 
-    def authenticate(self, call: Call, request: pb.AuthenticateRequest) -> pb.AuthenticateResponse:
-        """Answer Authenticate. Every member learns the token."""
+    def _authenticate(self, call: MemberCall, request: pb.AuthenticateRequest) -> pb.AuthenticateResponse:
+        """Log in; every member learns the token."""
         self._users.log_in(request.name, request.password)
         letters = "".join(ascii_letters[self._cluster.random_bits(16) % len(ascii_letters)] for _ in range(_LETTERS))
         token = f"{letters}.{self._cluster.index}"
@@ -54,15 +104,12 @@ class AuthService:
                 node.tokens.assign(token, request.name, call.now)
         return pb.AuthenticateResponse(header=self._cluster.header(call.node), token=token)
 
-    def user_add(self, call: Call, request: pb.AuthUserAddRequest) -> pb.AuthUserAddResponse:
-        """Answer UserAdd."""
-        self._guard.admin(call)
+    def _user_add(self, request: pb.AuthUserAddRequest) -> None:
         has_password = request.options is None or not request.options.no_password
         self._users.add_user(request.name, request.password if has_password else None)
-        return pb.AuthUserAddResponse(header=self._cluster.header(call.node))
 
-    def user_get(self, call: Call, request: pb.AuthUserGetRequest) -> pb.AuthUserGetResponse:
-        """Answer UserGet: for root, and for users about themselves."""
+    def _user_get(self, call: MemberCall, request: pb.AuthUserGetRequest) -> pb.AuthUserGetResponse:
+        """Answer root, and users about themselves."""
         user = self._guard.user(call)
         try:
             self._users.check_admin(user)
@@ -72,47 +119,18 @@ class AuthService:
         roles = self._users.roles_of(request.name)
         return pb.AuthUserGetResponse(header=self._cluster.header(call.node), roles=roles)
 
-    def user_list(self, call: Call, request: pb.AuthUserListRequest) -> pb.AuthUserListResponse:
-        """Answer UserList."""
-        self._guard.admin(call)
-        return pb.AuthUserListResponse(header=self._cluster.header(call.node), users=self._users.users())
-
-    def user_delete(self, call: Call, request: pb.AuthUserDeleteRequest) -> pb.AuthUserDeleteResponse:
-        """Answer UserDelete. The tokens of the user die."""
-        self._guard.admin(call)
+    def _user_delete(self, request: pb.AuthUserDeleteRequest) -> None:
+        """Delete a user; the tokens of the user die."""
         self._users.delete_user(request.name)
         self._forget(request.name)
-        return pb.AuthUserDeleteResponse(header=self._cluster.header(call.node))
 
-    def user_change_password(
-        self, call: Call, request: pb.AuthUserChangePasswordRequest
-    ) -> pb.AuthUserChangePasswordResponse:
-        """Answer UserChangePassword. The tokens of the user die."""
-        self._guard.admin(call)
+    def _user_change_password(self, request: pb.AuthUserChangePasswordRequest) -> None:
+        """Change a password; the tokens of the user die."""
         self._users.change_password(request.name, request.password)
         self._forget(request.name)
-        return pb.AuthUserChangePasswordResponse(header=self._cluster.header(call.node))
 
-    def user_grant_role(self, call: Call, request: pb.AuthUserGrantRoleRequest) -> pb.AuthUserGrantRoleResponse:
-        """Answer UserGrantRole."""
-        self._guard.admin(call)
-        self._users.grant_role(request.user, request.role)
-        return pb.AuthUserGrantRoleResponse(header=self._cluster.header(call.node))
-
-    def user_revoke_role(self, call: Call, request: pb.AuthUserRevokeRoleRequest) -> pb.AuthUserRevokeRoleResponse:
-        """Answer UserRevokeRole."""
-        self._guard.admin(call)
-        self._users.revoke_role(request.name, request.role)
-        return pb.AuthUserRevokeRoleResponse(header=self._cluster.header(call.node))
-
-    def role_add(self, call: Call, request: pb.AuthRoleAddRequest) -> pb.AuthRoleAddResponse:
-        """Answer RoleAdd."""
-        self._guard.admin(call)
-        self._users.add_role(request.name)
-        return pb.AuthRoleAddResponse(header=self._cluster.header(call.node))
-
-    def role_get(self, call: Call, request: pb.AuthRoleGetRequest) -> pb.AuthRoleGetResponse:
-        """Answer RoleGet: for root, and for users about their own roles."""
+    def _role_get(self, call: MemberCall, request: pb.AuthRoleGetRequest) -> pb.AuthRoleGetResponse:
+        """Answer root, and users about their own roles."""
         user = self._guard.user(call)
         try:
             self._users.check_admin(user)
@@ -121,33 +139,6 @@ class AuthService:
                 raise
         permissions = self._users.permissions_of(request.role)
         return pb.AuthRoleGetResponse(header=self._cluster.header(call.node), perm=permissions)
-
-    def role_list(self, call: Call, request: pb.AuthRoleListRequest) -> pb.AuthRoleListResponse:
-        """Answer RoleList."""
-        self._guard.admin(call)
-        return pb.AuthRoleListResponse(header=self._cluster.header(call.node), roles=self._users.roles())
-
-    def role_delete(self, call: Call, request: pb.AuthRoleDeleteRequest) -> pb.AuthRoleDeleteResponse:
-        """Answer RoleDelete."""
-        self._guard.admin(call)
-        self._users.delete_role(request.role)
-        return pb.AuthRoleDeleteResponse(header=self._cluster.header(call.node))
-
-    def role_grant_permission(
-        self, call: Call, request: pb.AuthRoleGrantPermissionRequest
-    ) -> pb.AuthRoleGrantPermissionResponse:
-        """Answer RoleGrantPermission."""
-        self._guard.admin(call)
-        self._users.grant_permission(request.name, request.perm)
-        return pb.AuthRoleGrantPermissionResponse(header=self._cluster.header(call.node))
-
-    def role_revoke_permission(
-        self, call: Call, request: pb.AuthRoleRevokePermissionRequest
-    ) -> pb.AuthRoleRevokePermissionResponse:
-        """Answer RoleRevokePermission."""
-        self._guard.admin(call)
-        self._users.revoke_permission(request.role, request.key, request.range_end)
-        return pb.AuthRoleRevokePermissionResponse(header=self._cluster.header(call.node))
 
     def _forget(self, user: str | None) -> None:
         for node in self._cluster.nodes:

@@ -3,7 +3,7 @@
 from typing import Protocol
 
 from etcd_aio.fake.link import Link
-from etcd_aio.fake.server import Server
+from etcd_aio.fake.server import FakeServer
 
 
 class Carrier(Protocol):
@@ -15,7 +15,7 @@ class Carrier(Protocol):
     """
 
     link: Link
-    server: Server
+    server: FakeServer
 
     def lose(self, error: BaseException | None) -> None:
         """End at once."""

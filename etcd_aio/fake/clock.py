@@ -109,13 +109,13 @@ class Clock:
         self._on_due()
 
 
-class _Timed(Protocol):
-    """What has a clock."""
+class _HasClock(Protocol):
+    """An object with a clock."""
 
     _clock: Clock
 
 
-_S = TypeVar("_S", bound=_Timed)
+_S = TypeVar("_S", bound=_HasClock)
 
 
 def in_loop(method: Callable[Concatenate[_S, _P], _T]) -> Callable[Concatenate[_S, _P], _T]:

@@ -15,8 +15,8 @@ from etcd_aio.fake.leases import LeaseTable
 from etcd_aio.fake.node import Isolated, Node
 from etcd_aio.fake.refusals import Reason, Refusal
 from etcd_aio.fake.releases import Release
-from etcd_aio.fake.store import Store
-from etcd_aio.fake.txns import Writer
+from etcd_aio.fake.store import MvccStore
+from etcd_aio.fake.txns import StoreWriter
 from etcd_aio.fake.users import Users
 from etcd_aio.fake.watchers import WatchHub
 
@@ -28,7 +28,7 @@ _ELECTION: Final = 1.0  # seconds without a leader until one is elected, and up 
 class FakeBackup:
     """The keys, the leases and the place in the log of a cluster at one time; see `FakeEtcd.back_up`."""
 
-    store: Store = field(repr=False)
+    store: MvccStore = field(repr=False)
     leases: LeaseTable = field(repr=False)
     term: int
     index: int
@@ -51,7 +51,7 @@ class Waiter:
     give_up: Callable[[], None]
 
 
-class Cluster:
+class FakeCluster:
     """The state.
 
     Args:
@@ -60,11 +60,7 @@ class Cluster:
         random_bits: returns a random number of so many bits.
 
     Attributes:
-        store: the keys.
         writer: runs writes on the store.
-        leases: the leases.
-        users: the users and roles.
-        alarms: the alarms.
         nodes: the members.
         leader: the member that leads; None during an election.
         term: the Raft term.
@@ -75,11 +71,11 @@ class Cluster:
         self.release = release
         self.random_bits = random_bits
         self.id = random_bits(63) | 1
-        self.store = Store(keeps_tombstone=release.keeps_tombstone)
+        self.store = MvccStore(keeps_tombstone=release.keeps_tombstone)
         self.leases = LeaseTable()
         self.users = Users(release)
         self.alarms = Alarms()
-        self.writer = Writer(self.store, release, self.leases.__contains__)
+        self.writer = StoreWriter(self.store, release, self.leases.__contains__)
         self.nodes = [
             Node(random_bits(63) | 1, f"fake{number}", WatchHub(self.store)) for number in range(1, members + 1)
         ]
@@ -134,7 +130,7 @@ class Cluster:
     # Backups.
 
     def back_up(self) -> "FakeBackup":
-        """What the members have on their disks, but for users and alarms."""
+        """A copy of the disks of the members, but for users and alarms."""
         return FakeBackup(self.store.copy(), self.leases.copy(), self.term, self.index)
 
     def restore(self, backup: "FakeBackup") -> None:

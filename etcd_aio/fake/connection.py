@@ -7,9 +7,9 @@ from etcd_aio.base.closing import Unwinding
 from etcd_aio.errors import AttemptFailure, ConnectionLostError, Delivery, LocalReason, StatusCode
 from etcd_aio.fake.link import Link
 from etcd_aio.fake.pieces import PIECE, pieces_of
-from etcd_aio.fake.server import Server
+from etcd_aio.fake.server import FakeServer
 from etcd_aio.fake.stream import FakeStream
-from etcd_aio.fake.unary_call import UnaryCall
+from etcd_aio.fake.unary_call import FakeUnaryCall
 from etcd_aio.transport import (
     Collect,
     ConnectionOwner,
@@ -27,13 +27,13 @@ _NEVER: Final = float("inf")
 class FakeConnection:
     """One connection. See `transport.Connection`."""
 
-    def __init__(self, link: Link, server: Server, options: TransportOptions, owner: ConnectionOwner) -> None:
+    def __init__(self, link: Link, server: FakeServer, options: TransportOptions, owner: ConnectionOwner) -> None:
         self._loop = asyncio.get_running_loop()
         self._owner = owner
         self._options = options
         self._is_lost = False
         self._is_draining = False
-        self._calls: dict[_Call, None] = {}
+        self._calls: dict[FakeUnaryCall, None] = {}
         self._streams: dict[FakeStream, None] = {}
         self._expiry: asyncio.TimerHandle | None = None
         self._silence: asyncio.TimerHandle | None = None
@@ -55,9 +55,9 @@ class FakeConnection:
         if deadline <= self._loop.time():
             raise expired(Delivery.UNSENT)
         self._check()
-        call = _Call(self, path, payload, metadata, deadline, may_move)
+        call = FakeUnaryCall(self, path, payload, metadata, deadline, may_move=may_move)
         self._calls[call] = None
-        self.link.post(call)
+        self.link.post(call.serve)
         self._watch(deadline)
         if self.link.is_silent:
             self.on_pause()
@@ -87,7 +87,7 @@ class FakeConnection:
         self._check()
         stream = FakeStream(self, path, metadata, self._options.max_receive_bytes, self._stream_over, collect)
         self._streams[stream] = None
-        self.link.post(stream)
+        self.link.post(stream.serve)
         if self.link.is_silent:
             self.on_pause()
         try:
@@ -185,27 +185,3 @@ class FakeConnection:
             if call.deadline <= now:
                 call.fail(expired(Delivery.UNKNOWN))
         self._watch(min((call.deadline for call in self._calls if call.deadline > now), default=_NEVER))
-
-
-class _Call(UnaryCall):
-    """One unary call, as its sender knows it.
-
-    Attributes:
-        deadline: when it ends without an answer.
-        may_move: it may end without an answer, since it can be made elsewhere.
-    """
-
-    __slots__ = ("deadline", "may_move")
-
-    def __init__(
-        self,
-        connection: FakeConnection,
-        path: str,
-        payload: bytes,
-        metadata: Metadata,
-        deadline: float,
-        may_move: bool,
-    ) -> None:
-        super().__init__(connection, path, payload, metadata)
-        self.deadline = deadline
-        self.may_move = may_move

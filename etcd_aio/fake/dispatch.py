@@ -11,20 +11,20 @@ from etcd_aio import methods, pb
 from etcd_aio.codec import decode, encode
 from etcd_aio.errors import MalformedReplyError, StatusCode
 from etcd_aio.fake.auth_service import AuthService
-from etcd_aio.fake.cluster import Cluster
-from etcd_aio.fake.guard import Guard
+from etcd_aio.fake.cluster import FakeCluster
+from etcd_aio.fake.guard import PermissionGuard
 from etcd_aio.fake.kv_service import KVService, writes
 from etcd_aio.fake.lease_service import LeaseService
 from etcd_aio.fake.maintenance_service import MaintenanceService
-from etcd_aio.fake.node import MOST_BYTES, Call, Node
-from etcd_aio.fake.outcomes import Pending
+from etcd_aio.fake.node import MOST_BYTES, MemberCall, Node
+from etcd_aio.fake.outcomes import PendingCall
 from etcd_aio.fake.refusals import Reason, Refusal
-from etcd_aio.fake.sessions import EchoStream, ReplyStream, Session, Waits
-from etcd_aio.fake.watch_stream import WatchStream
+from etcd_aio.fake.server_streams import EchoStream, ReplyStream, ServerStream, Waits
+from etcd_aio.fake.watch_stream import ServerWatchStream
 from etcd_aio.transport import Metadata
 
-_Unary: TypeAlias = Callable[[Call, Any], pb.Message]
-_Stream: TypeAlias = Callable[[Call, Any], Iterator[pb.Message]]
+_Unary: TypeAlias = Callable[[MemberCall, Any], pb.Message]
+_Stream: TypeAlias = Callable[[MemberCall, Any], Iterator[pb.Message]]
 
 _SERVED_ALONE: Final = frozenset(
     method.path
@@ -33,7 +33,7 @@ _SERVED_ALONE: Final = frozenset(
         *(methods.HEALTH_CHECK, methods.LEASE_LEASES, methods.MOVE_LEADER),
     )
 )
-"""What a member without a leader answers."""
+"""The methods that a member without a leader answers."""
 _GIVEN_UP: Final[Mapping[str, Refusal]] = {
     **dict.fromkeys((methods.LEASE_TIME_TO_LIVE.path, methods.LEASE_KEEP_ALIVE.path), Refusal(Reason.NO_LEADER)),
     **dict.fromkeys(
@@ -48,15 +48,11 @@ _GRPC_MOST_BYTES: Final = MOST_BYTES + 2**19  # of any message
 
 
 class Dispatcher:
-    """Answers calls.
+    """Answers calls."""
 
-    Args:
-        cluster: the state.
-    """
-
-    def __init__(self, cluster: Cluster) -> None:
+    def __init__(self, cluster: FakeCluster) -> None:
         self.cluster = cluster
-        self._guard = guard = Guard(cluster)
+        self._guard = guard = PermissionGuard(cluster)
         maintenance = MaintenanceService(cluster, guard)
         kv, lease, auth = KVService(cluster, guard), LeaseService(cluster, guard), AuthService(cluster, guard)
         self._unary: Mapping[str, tuple[type[pb.Message], _Unary]] = _rows(
@@ -82,23 +78,7 @@ class Dispatcher:
             (methods.MEMBER_UPDATE, maintenance.refuse),
             (methods.MEMBER_PROMOTE, maintenance.refuse),
             (methods.HEALTH_CHECK, maintenance.health_check),
-            (methods.AUTH_ENABLE, auth.enable),
-            (methods.AUTH_DISABLE, auth.disable),
-            *([(methods.AUTH_STATUS, auth.status)] if cluster.release.has_auth_status else []),
-            (methods.AUTHENTICATE, auth.authenticate),
-            (methods.USER_ADD, auth.user_add),
-            (methods.USER_GET, auth.user_get),
-            (methods.USER_LIST, auth.user_list),
-            (methods.USER_DELETE, auth.user_delete),
-            (methods.USER_CHANGE_PASSWORD, auth.user_change_password),
-            (methods.USER_GRANT_ROLE, auth.user_grant_role),
-            (methods.USER_REVOKE_ROLE, auth.user_revoke_role),
-            (methods.ROLE_ADD, auth.role_add),
-            (methods.ROLE_GET, auth.role_get),
-            (methods.ROLE_LIST, auth.role_list),
-            (methods.ROLE_DELETE, auth.role_delete),
-            (methods.ROLE_GRANT_PERMISSION, auth.role_grant_permission),
-            (methods.ROLE_REVOKE_PERMISSION, auth.role_revoke_permission),
+            *auth.rows(),
         )
         self._reply_streams: Mapping[str, tuple[type[pb.Message], _Stream]] = _rows(
             (methods.SNAPSHOT, maintenance.snapshot),
@@ -107,18 +87,8 @@ class Dispatcher:
         self._keep_alive = lease.keep_alive
         self._check = kv.check
 
-    def unary(self, node: Node, path: str, payload: bytes, metadata: Metadata, now: float) -> bytes | Pending:
-        """Answer a unary call.
-
-        Args:
-            node: the member that got it.
-            path: the gRPC path.
-            payload: the encoded request.
-            metadata: the metadata.
-            now: the time, in seconds.
-
-        Returns:
-            bytes | Pending: the reply, unless it waits for a leader.
+    def unary(self, node: Node, path: str, payload: bytes, metadata: Metadata, now: float) -> bytes | PendingCall:
+        """Answer a unary call that a member got, unless it waits for a leader.
 
         Raises:
             Refusal: the status, if it is not OK.
@@ -135,13 +105,13 @@ class Dispatcher:
             if _needs_leader(metadata):
                 raise Refusal(Reason.NO_LEADER)
             if not (path in _SERVED_ALONE or self._is_local(message)):
-                return self._wait(answer, Call(node, metadata, len(payload), now), path, message)
-        return encode(answer(Call(node, metadata, len(payload), now), message))
+                return self._wait(answer, MemberCall(node, metadata, len(payload), now), path, message)
+        return encode(answer(MemberCall(node, metadata, len(payload), now), message))
 
-    def _wait(self, answer: _Unary, call: Call, path: str, message: pb.Message) -> Pending:
+    def _wait(self, answer: _Unary, call: MemberCall, path: str, message: pb.Message) -> PendingCall:
         """Let a call wait for a leader; it is run when there is one, unless its caller has given up."""
         self._check(call, message)
-        pending = Pending()
+        pending = PendingCall()
 
         def go_on(now: float) -> None:
             if pending.is_wanted():
@@ -156,7 +126,7 @@ class Dispatcher:
         return pending
 
     def _waits(self, node: Node, path: str) -> Waits:
-        """How the requests of a stream wait; see `sessions.Waits`."""
+        """How the requests of a stream wait; see `Waits`."""
 
         def wait(
             request: pb.Message, now: float, go_on: Callable[[float], None], end: Callable[[Refusal], None]
@@ -189,7 +159,7 @@ class Dispatcher:
         code = StatusCode.DEADLINE_EXCEEDED if self.cluster.release.names_deadlines else StatusCode.UNKNOWN
         return _GIVEN_UP.get(path) or Refusal.other(code, "context deadline exceeded")
 
-    def stream(self, node: Node, path: str, metadata: Metadata, now: float) -> Session:
+    def stream(self, node: Node, path: str, metadata: Metadata, now: float) -> ServerStream:
         """Open a stream; see `unary`.
 
         Raises:
@@ -201,17 +171,17 @@ class Dispatcher:
         if path == methods.LEASE_KEEP_ALIVE.path:
             return EchoStream(
                 methods.LEASE_KEEP_ALIVE.request,
-                lambda request, at: self._keep_alive(Call(node, metadata, 0, at), request),
+                lambda request, at: self._keep_alive(MemberCall(node, metadata, 0, at), request),
                 self._waits(node, path),
                 node.streams,
                 needs_leader=needs_leader,
             )
         if path == methods.WATCH.path:
             jitter = _PROGRESS / 10 * self.cluster.random_bits(20) / 2**20
-            return WatchStream(
+            return ServerWatchStream(
                 self.cluster,
                 node,
-                lambda at, key, end: self._guard.read(Call(node, metadata, 0, at), key, end),
+                lambda at, key, end: self._guard.read(MemberCall(node, metadata, 0, at), key, end),
                 _PROGRESS + jitter,
                 now,
                 needs_leader=needs_leader,
@@ -221,7 +191,7 @@ class Dispatcher:
             raise _unknown(path)
         kind, answer = row
         return ReplyStream(
-            kind, lambda request, at: answer(Call(node, metadata, 0, at), request), self._waits(node, path)
+            kind, lambda request, at: answer(MemberCall(node, metadata, 0, at), request), self._waits(node, path)
         )
 
 

@@ -7,7 +7,7 @@ from typing import Final
 from urllib.parse import parse_qs, urlsplit
 
 from etcd_aio import pb
-from etcd_aio.fake.cluster import Cluster
+from etcd_aio.fake.cluster import FakeCluster
 from etcd_aio.fake.node import Node
 
 _JSON: Final = "application/json"
@@ -16,48 +16,36 @@ _METRICS: Final = "text/plain; version=0.0.4; charset=utf-8"
 
 
 @dataclass(frozen=True, slots=True)
-class Document:
-    """The answer to a request over HTTP.
-
-    Attributes:
-        status: the HTTP status.
-        kind: the content type.
-        body: the content.
-    """
+class HttpDocument:
+    """The answer to a request over HTTP; `kind` is its content type."""
 
     status: int
     kind: str
     body: bytes
 
 
-def document(cluster: Cluster, node: Node, target: str) -> Document:
-    """The answer of a member to GET.
-
-    Args:
-        cluster: the state.
-        node: the member.
-        target: the path, and the query if there is one.
-    """
+def document(cluster: FakeCluster, node: Node, target: str) -> HttpDocument:
+    """The answer of a member to GET; `target` is the path, and the query if there is one."""
     url = urlsplit(target)
     match url.path:
         case "/version":
-            return Document(200, _JSON, _compact(_version(cluster)))
+            return HttpDocument(200, _JSON, _compact(_version(cluster)))
         case "/health":
             query = parse_qs(url.query)
             return _health(cluster, node, query.get("exclude", []), needs_leader=query.get("serializable") != ["true"])
         case "/metrics":
-            return Document(200, _METRICS, "".join(_metrics(cluster, node)).encode())
+            return HttpDocument(200, _METRICS, "".join(_metrics(cluster, node)).encode())
         case _:
-            return Document(404, _TEXT, b"404 page not found\n")
+            return HttpDocument(404, _TEXT, b"404 page not found\n")
 
 
-def _version(cluster: Cluster) -> dict[str, str]:
+def _version(cluster: FakeCluster) -> dict[str, str]:
     release = cluster.release
     versions = {"etcdserver": release.version, "etcdcluster": f"{release.name}.0"}
     return versions | ({"storage": f"{release.name}.0"} if release.has_storage_version else {})
 
 
-def _health(cluster: Cluster, node: Node, excluded: list[str], *, needs_leader: bool) -> Document:
+def _health(cluster: FakeCluster, node: Node, excluded: list[str], *, needs_leader: bool) -> HttpDocument:
     reason = ""
     if needs_leader and cluster.leader_of(node) is None:
         reason = "RAFT NO LEADER"
@@ -69,10 +57,10 @@ def _health(cluster: Cluster, node: Node, excluded: list[str], *, needs_leader: 
     answer = {"health": "false" if reason else "true"}
     if cluster.release.has_auth_status:  # since 3.5
         answer["reason"] = reason
-    return Document(503 if reason else 200, _TEXT, _compact(answer))
+    return HttpDocument(503 if reason else 200, _TEXT, _compact(answer))
 
 
-def _metrics(cluster: Cluster, node: Node) -> Iterator[str]:
+def _metrics(cluster: FakeCluster, node: Node) -> Iterator[str]:
     """A few of etcd's gauges, under its names."""
     leader = cluster.leader_of(node)
     for name, labels, value in (

@@ -1,7 +1,7 @@
 """FakeEngine: the fake as an engine of a client in the same process, without sockets.
 
-Encoded messages travel both ways. What a process does that is frozen or gone, and what a connection is on which nothing
-is answered, is imitated; HTTP/2 is not.
+Encoded messages travel both ways. A process that is frozen or gone, and a connection on which nothing is answered, are
+imitated; HTTP/2 is not.
 """
 
 import asyncio
@@ -11,7 +11,7 @@ from collections.abc import Callable
 from etcd_aio.errors import ConnectError
 from etcd_aio.fake.connection import FakeConnection
 from etcd_aio.fake.link import Link
-from etcd_aio.fake.server import Server
+from etcd_aio.fake.server import FakeServer
 from etcd_aio.transport import ConnectionOwner, Target, TransportOptions
 
 
@@ -24,7 +24,7 @@ class FakeEngine:
         options: limits and times.
     """
 
-    def __init__(self, link_to: Callable[[str], Link | None], server: Server, options: TransportOptions) -> None:
+    def __init__(self, link_to: Callable[[str], Link | None], server: FakeServer, options: TransportOptions) -> None:
         self._link_to = link_to
         self._server = server
         self._options = options

@@ -3,30 +3,27 @@
 import asyncio
 from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager
-from functools import partial
 from math import inf
 from random import Random
 from types import TracebackType
 from typing import TYPE_CHECKING, Final, Self, Unpack
 from weakref import WeakSet
 
+from etcd_aio.arguments import to_bytes
 from etcd_aio.base.not_awaitable import AsyncBlock
-from etcd_aio.errors import ConfigError, MalformedReplyError, StatusCode
+from etcd_aio.errors import ConfigError
 from etcd_aio.fake.clock import Clock, in_loop
-from etcd_aio.fake.cluster import Cluster, FakeBackup
-from etcd_aio.fake.dispatch import Dispatcher
-from etcd_aio.fake.documents import Document, document
-from etcd_aio.fake.faults import Fault, Faults, check, refusal_of
+from etcd_aio.fake.cluster import FakeBackup, FakeCluster
+from etcd_aio.fake.faults import Fault, FaultRules, check, refusal_of
 from etcd_aio.fake.host import Host, Inbox
 from etcd_aio.fake.inspection import CallLog, FakeCall, FakeLease, FakeWatcher, leases_of, watchers_of
 from etcd_aio.fake.member import FakeMember
 from etcd_aio.fake.network import Network
 from etcd_aio.fake.node import CLIENT_PORT, Node
-from etcd_aio.fake.outcomes import Outcome, Pending
 from etcd_aio.fake.refusals import Refusal
 from etcd_aio.fake.releases import NEWEST, release_of
-from etcd_aio.fake.sessions import Session
-from etcd_aio.transport import Engine, Metadata, TransportOptions
+from etcd_aio.fake.server import FakeServer
+from etcd_aio.transport import Engine, TransportOptions
 from etcd_aio.types import KeyLike, KeyValue
 
 if TYPE_CHECKING:
@@ -65,15 +62,15 @@ class FakeEtcd(AsyncBlock):
         if not 0 <= latency < inf:
             raise ConfigError(f"latency= is a number of seconds, 0 or more; got {latency!r}")
         random = Random(seed)
-        self._cluster = Cluster(release_of(version), members, random.getrandbits)
-        self._dispatcher = Dispatcher(self._cluster)
+        self._cluster = FakeCluster(release_of(version), members, random.getrandbits)
         self._clock = Clock(self._on_due, self._on_left)
         self._inbox = Inbox(random, self._on_served, latency, self._clock.enter)
         self._hosts = {f"{node.name}:{CLIENT_PORT}": Host(node, self._inbox) for node in self._cluster.nodes}
+        self._faults = FaultRules()
+        self._calls = CallLog()
+        self._server = self._make_server()
         self._networks: WeakSet[Network] = WeakSet()
         self._network = self.network()
-        self._faults = Faults()
-        self._calls = CallLog()
         self.members = tuple(
             FakeMember(self._cluster, host, self._clock, self._set_timer) for host in self._hosts.values()
         )
@@ -109,7 +106,7 @@ class FakeEtcd(AsyncBlock):
 
     def network(self) -> Network:
         """Make a network of its own for a client, which can break: `fake.client(engine=fake.network().engine)`."""
-        network = Network(self._hosts, self)
+        network = Network(self._hosts, self._server)
         self._networks.add(network)
         return network
 
@@ -153,7 +150,7 @@ class FakeEtcd(AsyncBlock):
         self._clock.enter()
         hosts = [member.host for member in self.members]
         listeners = [
-            Listener(host, self, place) for host, place in zip(hosts, places(address, len(hosts)), strict=True)
+            Listener(host, self._server, place) for host, place in zip(hosts, places(address, len(hosts)), strict=True)
         ]
         served: list[tuple[Node, str]] = []
         try:
@@ -178,7 +175,7 @@ class FakeEtcd(AsyncBlock):
     @in_loop
     def keys(self, prefix: KeyLike = b"") -> dict[bytes, bytes]:
         """The keys with a prefix, and their values."""
-        wanted = prefix.encode() if isinstance(prefix, str) else bytes(prefix)
+        wanted = to_bytes(prefix, "prefix")
         found = self._cluster.store.read(wanted or b"\x00", b"\x00")
         return {one.key: one.value for one in found if one.key.startswith(wanted)}
 
@@ -219,7 +216,7 @@ class FakeEtcd(AsyncBlock):
             TypeError: a key or a value is neither text nor bytes.
             ConfigError: a key is empty.
         """
-        pairs = [(_bytes(key), _bytes(value)) for key, value in content.items()]
+        pairs = [(to_bytes(key, "a key"), to_bytes(value, "a value")) for key, value in content.items()]
         if any(not key for key, _ in pairs):
             raise ConfigError("a key must not be empty")
         batch = self._cluster.store.begin()
@@ -358,62 +355,8 @@ class FakeEtcd(AsyncBlock):
         self._clock.ahead += max(end - self._clock.now(), 0.0)
         self._set_timer()
 
-    # For connections.
-
-    def unary(self, node: Node, path: str, payload: bytes, metadata: Metadata) -> bytes | Outcome | Pending:
-        """Answer a call; see `Dispatcher.unary`."""
-        now = self._clock.now()
-        fault = self._faults.match(node, path) if self._faults.rules else None
-        is_applied = False
-
-        def serve() -> bytes | Pending:
-            nonlocal is_applied
-            reply = self._dispatcher.unary(node, path, payload, metadata, now)
-            is_applied = isinstance(reply, bytes)
-            return reply
-
-        try:
-            answer = serve() if fault is None else fault.outcome(serve)
-        except Refusal as refusal:
-            self._calls.answered(path, node, self.revision, refusal)
-            raise
-        if isinstance(answer, Pending):
-            answer.on_answer = partial(self._answered, path, node)
-        elif isinstance(answer, Outcome):
-            self._calls.decided(path, node, self.revision, answer, is_applied=is_applied)
-        else:
-            self._calls.answered(path, node, self.revision)
-        return answer
-
-    def _answered(self, path: str, node: Node, answer: bytes | Refusal) -> None:
-        """Note the answer to a call that has waited for a leader."""
-        self._calls.answered(path, node, self.revision, answer if isinstance(answer, Refusal) else None)
-
-    def stream(self, node: Node, path: str, metadata: Metadata) -> Session:
-        """Open a stream; see `Dispatcher.stream`."""
-        fault = self._faults.match(node, path) if self._faults.rules else None
-        try:
-            if fault is not None and fault.refusal is not None:
-                raise Refusal.other(fault.refusal.code, fault.refusal.text)
-            session = self._dispatcher.stream(node, path, metadata, self._clock.now())
-        except Refusal as refusal:
-            self._calls.answered(path, node, self.revision, refusal)
-            raise
-        if fault is not None:
-            session = fault.session(session)
-        self._calls.opened(path, node, self.revision, session)
-        return session
-
-    def receive(self, session: Session, payload: bytes) -> None:
-        """Let a stream take a request."""
-        try:
-            session.receive(payload, self._clock.now())
-        except MalformedReplyError:  # raised in the turn that serves all, it would lose the requests of others
-            session.end(_malformed())
-
-    def document(self, node: Node, target: str) -> Document:
-        """Answer GET over HTTP; see `documents`."""
-        return document(self._cluster, node, target)
+    def _make_server(self) -> FakeServer:
+        return FakeServer(self._cluster, self._faults, self._calls, self._clock.now)
 
     def _node(self, member: FakeMember) -> Node:
         if member not in self.members:
@@ -448,14 +391,3 @@ class FakeEtcd(AsyncBlock):
 
 def _nothing() -> None:
     pass
-
-
-def _malformed() -> Refusal:
-    text = "grpc: failed to unmarshal the received message: proto: cannot parse invalid wire-format data"
-    return Refusal.other(StatusCode.INTERNAL, text)
-
-
-def _bytes(text: KeyLike) -> bytes:
-    if isinstance(text, str):
-        return text.encode()
-    return bytes(memoryview(text))  # not of a number, which would be so many zero bytes

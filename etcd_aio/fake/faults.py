@@ -9,9 +9,9 @@ from typing import Final
 from etcd_aio import methods
 from etcd_aio.errors import ConfigError, StatusCode
 from etcd_aio.fake.node import Node
-from etcd_aio.fake.outcomes import NEVER, Outcome, Pending
+from etcd_aio.fake.outcomes import NEVER, CallOutcome, PendingCall
 from etcd_aio.fake.refusals import Reason, Refusal
-from etcd_aio.fake.sessions import Session, SilentStream
+from etcd_aio.fake.server_streams import ServerStream, SilentStream
 from etcd_aio.methods import AnyMethod, Cardinality
 
 _METHODS: Final[Mapping[str, AnyMethod]] = {method.name: method for method in (*methods.ALL, methods.HEALTH_CHECK)}
@@ -19,18 +19,11 @@ _METHODS: Final[Mapping[str, AnyMethod]] = {method.name: method for method in (*
 
 @dataclass(slots=True, eq=False)
 class Fault:
-    """One rule.
+    """One rule; see `FakeEtcd.fault` for its arguments.
 
     Attributes:
-        method: the calls that it matches, such as "KV/Put".
         node: the member that it matches; None for all.
         refusal: the answer; None for the server's own.
-        after_apply: the server runs the call first, and the caller does not hear of it.
-        delay: seconds by which the answer is late.
-        hang: there is no answer.
-        cut_after: a stream is cut, with its connection, behind so many messages.
-        goaway: the member announces that it takes no more calls on the connection.
-        reset: the connection breaks instead of an answer.
         times: how many calls it still matches; None for all.
         hits: how many calls it has matched.
     """
@@ -56,7 +49,7 @@ class Fault:
             self.times -= 1
         return True
 
-    def outcome(self, serve: Callable[[], bytes | Pending]) -> Outcome | Pending:
+    def outcome(self, serve: Callable[[], bytes | PendingCall]) -> CallOutcome | PendingCall:
         """The outcome of a call that it matches.
 
         Args:
@@ -66,24 +59,24 @@ class Fault:
         if (refusal is None and not self.reset) or self.after_apply:
             try:
                 own = serve()
-                if isinstance(own, Pending):
+                if isinstance(own, PendingCall):
                     return own
                 reply = own
             except Refusal as own_refusal:
                 refusal = own_refusal if refusal is None else refusal
         if self.reset:
-            return Outcome(delay=self.delay, loses_connection=True)
+            return CallOutcome(delay=self.delay, loses_connection=True)
         if refusal is not None:
             reply = None
-        return Outcome(reply, refusal, NEVER if self.hang else self.delay, goes_away=self.goaway)
+        return CallOutcome(reply, refusal, NEVER if self.hang else self.delay, goes_away=self.goaway)
 
-    def session(self, session: Session) -> Session:
-        """The session of a stream that it matches, made from the server's own."""
+    def stream(self, stream: ServerStream) -> ServerStream:
+        """The stream that it matches, made from the server's own."""
         if self.hang:
-            session.close()
+            stream.close()
             return SilentStream()
-        session.cut_after = 0 if self.reset else self.cut_after
-        return session
+        stream.cut_after = 0 if self.reset else self.cut_after
+        return stream
 
 
 def check(rule: Fault) -> None:
@@ -138,7 +131,7 @@ def refusal_of(status: str | None, message: str | None) -> Refusal | None:
 
 
 @dataclass(slots=True)
-class Faults:
+class FaultRules:
     """The rules in use."""
 
     rules: list[Fault] = field(default_factory=list)

@@ -1,27 +1,23 @@
-"""Who may do what: etcd's checks of each kind of call, for the user that the token of the call stands for. Pure."""
+"""Permissions: etcd's checks of each kind of call, for the user that the token of the call stands for. Pure."""
 
 from collections.abc import Sequence
 
 from etcd_aio import pb
-from etcd_aio.fake.cluster import Cluster
-from etcd_aio.fake.node import Call
+from etcd_aio.fake.cluster import FakeCluster
+from etcd_aio.fake.node import MemberCall
 from etcd_aio.fake.refusals import Reason, Refusal
 from etcd_aio.transport import token_of
 
 
-class Guard:
-    """Checks calls. Every method raises `Refusal`, and does nothing while users are not enabled.
+class PermissionGuard:
+    """Checks calls. Every method raises `Refusal`, and does nothing while users are not enabled."""
 
-    Args:
-        cluster: the state.
-    """
-
-    def __init__(self, cluster: Cluster) -> None:
+    def __init__(self, cluster: FakeCluster) -> None:
         self._users = cluster.users
         self._leases = cluster.leases
         self._release = cluster.release
 
-    def user(self, call: Call) -> str | None:
+    def user(self, call: MemberCall) -> str | None:
         """The user of a call; None if it has no token."""
         if not self._users.is_enabled:
             return None
@@ -33,54 +29,46 @@ class Guard:
             raise Refusal(Reason.INVALID_AUTH_TOKEN)
         return user
 
-    def known(self, call: Call) -> None:
+    def known(self, call: MemberCall) -> None:
         """Check that the call has a user at all."""
         if self._users.is_enabled and self.user(call) is None:
             raise Refusal(Reason.USER_EMPTY)
 
-    def admin(self, call: Call) -> None:
+    def admin(self, call: MemberCall) -> None:
         """Check that the user has the role of root."""
-        if self._users.is_enabled:
-            self._users.check_admin(self.user(call))
+        self._users.check_admin(self.user(call))
 
-    def read(self, call: Call, key: bytes, end: bytes) -> None:
+    def read(self, call: MemberCall, key: bytes, end: bytes) -> None:
         """Check a read of an interval."""
-        if self._users.is_enabled:
-            self._users.check_read(self.user(call), key, end)
+        self._users.check_read(self.user(call), key, end)
 
-    def put(self, call: Call, request: pb.PutRequest) -> None:
+    def put(self, call: MemberCall, request: pb.PutRequest) -> None:
         """Check a put."""
-        if self._users.is_enabled:
-            self._put(self.user(call), request)
+        self._put(self.user(call), request)
 
-    def delete(self, call: Call, request: pb.DeleteRangeRequest) -> None:
+    def delete(self, call: MemberCall, request: pb.DeleteRangeRequest) -> None:
         """Check a delete."""
-        if self._users.is_enabled:
-            user = self.user(call)
-            self._users.check_write(user, request.key, request.range_end)
-            if request.prev_kv:
-                self._users.check_read(user, request.key, request.range_end)
+        user = self.user(call)
+        self._users.check_write(user, request.key, request.range_end)
+        if request.prev_kv:
+            self._users.check_read(user, request.key, request.range_end)
 
-    def txn(self, call: Call, request: pb.TxnRequest) -> None:
+    def txn(self, call: MemberCall, request: pb.TxnRequest) -> None:
         """Check a transaction, in both branches."""
-        if self._users.is_enabled:
-            self._txn(self.user(call), request)
+        self._txn(self.user(call), request)
 
-    def lease_writes(self, call: Call, lease: int) -> None:
+    def lease_writes(self, call: MemberCall, lease: int) -> None:
         """Check that the user may write all keys of a lease."""
-        if self._users.is_enabled:
-            self._lease_writes(self.user(call), lease)
+        self._lease_writes(self.user(call), lease)
 
-    def lease_reads(self, call: Call, leases: Sequence[int]) -> None:
+    def lease_reads(self, call: MemberCall, leases: Sequence[int]) -> None:
         """Check that the user may read all keys of some leases."""
-        if self._users.is_enabled:
-            user = self.user(call)
-            if user is None:
-                raise Refusal(Reason.USER_EMPTY)
-            if not self._is_admin(user):
-                for lease in leases:
-                    for key in self._keys_of(lease):
-                        self._users.check_read(user, key, b"")
+        self.known(call)
+        user = self.user(call)
+        if not self._is_admin(user):
+            for lease in leases:
+                for key in self._keys_of(lease):
+                    self._users.check_read(user, key, b"")
 
     def _put(self, user: str | None, request: pb.PutRequest) -> None:
         self._users.check_write(user, request.key, b"")

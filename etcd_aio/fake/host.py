@@ -7,17 +7,13 @@ stream keep theirs. No request is served inside the function that sends it.
 import asyncio
 from collections.abc import Callable
 from random import Random
-from typing import Protocol
+from typing import Protocol, TypeAlias
 
 from etcd_aio.base.aio import wake
 from etcd_aio.fake.node import Node
 
-
-class Arrival(Protocol):
-    """A request on its way to the server."""
-
-    def serve(self) -> None:
-        """Let the server answer."""
+Arrival: TypeAlias = Callable[[], None]
+"""Lets the server answer a request that was on its way to it."""
 
 
 class HostedConnection(Protocol):
@@ -34,7 +30,7 @@ class HostedConnection(Protocol):
 
 
 class HostedListener(Protocol):
-    """What accepts connections over sockets, as the host sees it."""
+    """A listener for connections over sockets, as the host sees it."""
 
     def refuse(self) -> None:
         """Refuse connections."""
@@ -94,7 +90,7 @@ class Inbox:
         if len(arrivals) > 1:
             self.random.shuffle(arrivals)
         for arrival in arrivals:
-            arrival.serve()
+            arrival()
         self._on_served()
 
 

@@ -1,4 +1,4 @@
-"""What tests see inside of a fake: its leases, its watchers, and the calls that it got. Pure."""
+"""The inside of a fake, for tests: its leases, its watchers, and the calls that it got. Pure."""
 
 from collections import deque
 from collections.abc import Iterator, Sequence
@@ -6,13 +6,13 @@ from dataclasses import dataclass
 from typing import Final
 
 from etcd_aio.errors import StatusCode
-from etcd_aio.fake.cluster import Cluster
+from etcd_aio.fake.cluster import FakeCluster
 from etcd_aio.fake.node import Node
-from etcd_aio.fake.outcomes import NEVER, Outcome
+from etcd_aio.fake.outcomes import NEVER, CallOutcome
 from etcd_aio.fake.refusals import Refusal
-from etcd_aio.fake.sessions import Ending, Session
-from etcd_aio.fake.watch_stream import WatchStream
-from etcd_aio.fake.watchers import State, Watcher
+from etcd_aio.fake.server_streams import Ending, ServerStream
+from etcd_aio.fake.watch_stream import ServerWatchStream
+from etcd_aio.fake.watchers import HubWatcher, WatcherState
 
 _MOST_CALLS: Final = 100_000
 
@@ -80,24 +80,24 @@ class FakeCall:
     revision: int
 
 
-def leases_of(cluster: Cluster, now: float) -> tuple[FakeLease, ...]:
+def leases_of(cluster: FakeCluster, now: float) -> tuple[FakeLease, ...]:
     """The leases; those that expire first come first."""
     return tuple(FakeLease(one.id, one.ttl, one.expiry - now, tuple(sorted(one.keys))) for one in cluster.leases.all())
 
 
-def watchers_of(cluster: Cluster) -> tuple[FakeWatcher, ...]:
+def watchers_of(cluster: FakeCluster) -> tuple[FakeWatcher, ...]:
     """The watchers of all members."""
     return tuple(
         _watcher(number, watch_id, watcher, node.store.revision)
         for number, node in enumerate(cluster.nodes)
         for stream in node.streams
-        if isinstance(stream, WatchStream)
+        if isinstance(stream, ServerWatchStream)
         for watch_id, watcher in stream.watchers()
     )
 
 
-def _watcher(member: int, id: int, watcher: Watcher, revision: int) -> FakeWatcher:
-    is_synced = watcher.state is State.SYNCED
+def _watcher(member: int, id: int, watcher: HubWatcher, revision: int) -> FakeWatcher:
+    is_synced = watcher.state is WatcherState.SYNCED
     next_revision = max(watcher.next, revision + 1) if is_synced else watcher.next
     return FakeWatcher(member, id, watcher.key, watcher.end, watcher.start, next_revision, is_synced)
 
@@ -123,15 +123,15 @@ class CallLog:
         """Take a unary call that the server has answered."""
         self._records.append(_Record(path, node, refusal is None, revision, Ending.of(refusal)))
 
-    def decided(self, path: str, node: Node, revision: int, outcome: Outcome, *, is_applied: bool) -> None:
+    def decided(self, path: str, node: Node, revision: int, outcome: CallOutcome, *, is_applied: bool) -> None:
         """Take a unary call whose answer is late, or not the server's."""
         is_answered = not outcome.loses_connection and outcome.delay != NEVER
         ending = Ending.of(outcome.refusal) if is_answered else Ending()
         self._records.append(_Record(path, node, is_applied, revision, ending))
 
-    def opened(self, path: str, node: Node, revision: int, session: Session) -> None:
+    def opened(self, path: str, node: Node, revision: int, stream: ServerStream) -> None:
         """Take a stream."""
-        self._records.append(_Record(path, node, True, revision, session.ending))
+        self._records.append(_Record(path, node, True, revision, stream.ending))
 
     def calls(self, nodes: Sequence[Node]) -> Iterator[FakeCall]:
         """The calls, oldest first."""

@@ -7,9 +7,9 @@ from typing import Final
 from etcd_aio import pb
 from etcd_aio.codec import encode
 from etcd_aio.fake.alarms import puts_something
-from etcd_aio.fake.cluster import Cluster
-from etcd_aio.fake.guard import Guard
-from etcd_aio.fake.node import MOST_BYTES, Call
+from etcd_aio.fake.cluster import FakeCluster
+from etcd_aio.fake.guard import PermissionGuard
+from etcd_aio.fake.node import MOST_BYTES, MemberCall
 from etcd_aio.fake.ranges import answer_range, check_range, check_stream, stream_range
 from etcd_aio.fake.refusals import Reason, Refusal
 from etcd_aio.fake.txns import check_delete, check_put, check_txn
@@ -20,12 +20,12 @@ _OVERHEAD: Final = 18  # bytes that the log entry has besides the request
 class KVService:
     """Answers the calls of the service."""
 
-    def __init__(self, cluster: Cluster, guard: Guard) -> None:
+    def __init__(self, cluster: FakeCluster, guard: PermissionGuard) -> None:
         self._cluster = cluster
         self._guard = guard
 
-    def check(self, call: Call, request: pb.Message) -> None:
-        """Check what a member checks before it looks for a leader."""
+    def check(self, call: MemberCall, request: pb.Message) -> None:
+        """Check a request as far as a member does before it looks for a leader."""
         match request:
             case pb.RangeRequest():
                 check_range(request, self._cluster.release)
@@ -40,16 +40,14 @@ class KVService:
                 if writes(request):
                     _check_size(call)
 
-    def range(self, call: Call, request: pb.RangeRequest) -> pb.RangeResponse:
-        """Answer Range."""
+    def range(self, call: MemberCall, request: pb.RangeRequest) -> pb.RangeResponse:
         self.check(call, request)
         self._guard.read(call, request.key, request.range_end)
         reply = answer_range(call.node.store, request, self._cluster.release)
         self._cluster.header(call.node, reply.header)
         return reply
 
-    def range_stream(self, call: Call, request: pb.RangeRequest) -> Iterator[pb.RangeStreamResponse]:
-        """Answer RangeStream."""
+    def range_stream(self, call: MemberCall, request: pb.RangeRequest) -> Iterator[pb.RangeStreamResponse]:
         self.check(call, request)
         check_stream(request)
         self._guard.read(call, request.key, request.range_end)
@@ -61,8 +59,7 @@ class KVService:
                 self._cluster.header(call.node, chunk.header)
             yield pb.RangeStreamResponse(range_response=chunk)
 
-    def put(self, call: Call, request: pb.PutRequest) -> pb.PutResponse:
-        """Answer Put."""
+    def put(self, call: MemberCall, request: pb.PutRequest) -> pb.PutResponse:
         self.check(call, request)
         self._guard.put(call, request)
         self._cluster.alarms.check(needs_space=True)
@@ -70,8 +67,7 @@ class KVService:
         self._end(call, reply.header, changes)
         return reply
 
-    def delete_range(self, call: Call, request: pb.DeleteRangeRequest) -> pb.DeleteRangeResponse:
-        """Answer DeleteRange."""
+    def delete_range(self, call: MemberCall, request: pb.DeleteRangeRequest) -> pb.DeleteRangeResponse:
         self.check(call, request)
         self._guard.delete(call, request)
         self._cluster.alarms.check(needs_space=False)
@@ -79,8 +75,7 @@ class KVService:
         self._end(call, reply.header, changes)
         return reply
 
-    def txn(self, call: Call, request: pb.TxnRequest) -> pb.TxnResponse:
-        """Answer Txn."""
+    def txn(self, call: MemberCall, request: pb.TxnRequest) -> pb.TxnResponse:
         self.check(call, request)
         self._guard.txn(call, request)
         if not writes(request):
@@ -93,8 +88,7 @@ class KVService:
         self._end(call, reply.header, changes)
         return reply
 
-    def compact(self, call: Call, request: pb.CompactionRequest) -> pb.CompactionResponse:
-        """Answer Compact."""
+    def compact(self, call: MemberCall, request: pb.CompactionRequest) -> pb.CompactionResponse:
         if self._cluster.release.guards_compaction:
             self._guard.admin(call)
         self._guard.user(call)
@@ -102,7 +96,7 @@ class KVService:
         self._cluster.store.compact(request.revision)
         return pb.CompactionResponse(header=self._cluster.header(call.node))
 
-    def _end(self, call: Call, header: pb.ResponseHeader | None, changes: Sequence[pb.KeyValue]) -> None:
+    def _end(self, call: MemberCall, header: pb.ResponseHeader | None, changes: Sequence[pb.KeyValue]) -> None:
         self._cluster.header(call.node, header)
         self._cluster.committed(changes)
 
@@ -112,6 +106,6 @@ def writes(request: pb.TxnRequest) -> bool:
     return any(one.request_range is None for one in (*request.success, *request.failure))
 
 
-def _check_size(call: Call) -> None:
+def _check_size(call: MemberCall) -> None:
     if call.size + _OVERHEAD > MOST_BYTES:
         raise Refusal(Reason.REQUEST_TOO_LARGE)

@@ -3,9 +3,9 @@
 from typing import Final
 
 from etcd_aio import pb
-from etcd_aio.fake.cluster import Cluster
-from etcd_aio.fake.guard import Guard
-from etcd_aio.fake.node import Call
+from etcd_aio.fake.cluster import FakeCluster
+from etcd_aio.fake.guard import PermissionGuard
+from etcd_aio.fake.node import MemberCall
 from etcd_aio.fake.refusals import Refusal
 
 _MISSING: Final = -1  # the TTL of a lease that does not exist
@@ -14,12 +14,12 @@ _MISSING: Final = -1  # the TTL of a lease that does not exist
 class LeaseService:
     """Answers the calls of the service."""
 
-    def __init__(self, cluster: Cluster, guard: Guard) -> None:
+    def __init__(self, cluster: FakeCluster, guard: PermissionGuard) -> None:
         self._cluster = cluster
         self._guard = guard
 
-    def grant(self, call: Call, request: pb.LeaseGrantRequest) -> pb.LeaseGrantResponse:
-        """Answer LeaseGrant. An id of 0 lets the server choose one."""
+    def grant(self, call: MemberCall, request: pb.LeaseGrantRequest) -> pb.LeaseGrantResponse:
+        """An id of 0 lets the server choose one."""
         self._known(call)
         self._guard.user(call)  # also of a release that needs none: a token must be valid
         wanted = request.id
@@ -29,16 +29,15 @@ class LeaseService:
         lease = self._cluster.leases.grant(wanted, request.ttl, call.now)
         return pb.LeaseGrantResponse(header=self._cluster.header(call.node), id=lease.id, ttl=lease.ttl)
 
-    def revoke(self, call: Call, request: pb.LeaseRevokeRequest) -> pb.LeaseRevokeResponse:
-        """Answer LeaseRevoke."""
+    def revoke(self, call: MemberCall, request: pb.LeaseRevokeRequest) -> pb.LeaseRevokeResponse:
         self._known(call)
         self._guard.lease_writes(call, request.id)
         self._cluster.alarms.check(needs_space=False)
         self._cluster.revoke(request.id)
         return pb.LeaseRevokeResponse(header=self._cluster.header(call.node))
 
-    def time_to_live(self, call: Call, request: pb.LeaseTimeToLiveRequest) -> pb.LeaseTimeToLiveResponse:
-        """Answer LeaseTimeToLive. A missing lease is no error."""
+    def time_to_live(self, call: MemberCall, request: pb.LeaseTimeToLiveRequest) -> pb.LeaseTimeToLiveResponse:
+        """A missing lease is no error."""
         self._known(call)
         if request.keys and self._cluster.release.guards_leases:
             self._guard.lease_reads(call, [request.id])
@@ -55,14 +54,13 @@ class LeaseService:
             keys=sorted(lease.keys) if request.keys else [],
         )
 
-    def leases(self, call: Call, request: pb.LeaseLeasesRequest) -> pb.LeaseLeasesResponse:
-        """Answer LeaseLeases."""
+    def leases(self, call: MemberCall, request: pb.LeaseLeasesRequest) -> pb.LeaseLeasesResponse:
         if self._cluster.release.guards_leases:
             self._guard.lease_reads(call, [lease.id for lease in self._cluster.leases.all()])
         found = [pb.LeaseStatus(id=lease.id) for lease in self._cluster.leases.all()]
         return pb.LeaseLeasesResponse(header=self._cluster.header(call.node), leases=found)
 
-    def keep_alive(self, call: Call, request: pb.LeaseKeepAliveRequest) -> pb.LeaseKeepAliveResponse:
+    def keep_alive(self, call: MemberCall, request: pb.LeaseKeepAliveRequest) -> pb.LeaseKeepAliveResponse:
         """Answer one message of LeaseKeepAlive. The TTL of a missing lease is 0."""
         self._known(call)
         if self._cluster.release.guards_leases:
@@ -74,6 +72,6 @@ class LeaseService:
             ttl = 0
         return pb.LeaseKeepAliveResponse(header=header, id=request.id, ttl=ttl)
 
-    def _known(self, call: Call) -> None:
+    def _known(self, call: MemberCall) -> None:
         if self._cluster.release.guards_leases:
             self._guard.known(call)

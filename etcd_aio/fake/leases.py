@@ -16,11 +16,10 @@ _MOST_AT_ONCE: Final = 500  # leases that one look may find: 1000 in a second
 
 
 @dataclass(slots=True)
-class Lease:
+class GrantedLease:
     """One lease.
 
     Attributes:
-        id: its id.
         ttl: seconds that it was granted for.
         expiry: when it expires.
         keys: the keys that are attached to it.
@@ -40,7 +39,7 @@ class LeaseTable:
     """The leases of a cluster."""
 
     def __init__(self) -> None:
-        self._leases: dict[int, Lease] = {}
+        self._leases: dict[int, GrantedLease] = {}
         self._of_key: dict[bytes, int] = {}
         self._expiries: list[tuple[float, int]] = []  # a heap, in which a renewed lease has old entries, too
         self._looked = -inf
@@ -53,13 +52,15 @@ class LeaseTable:
 
     def become(self, other: "LeaseTable") -> None:
         """Be as another table is, which goes its own way from here."""
-        self._leases = {one.id: Lease(one.id, one.ttl, one.expiry, set(one.keys)) for one in other._leases.values()}
+        self._leases = {
+            one.id: GrantedLease(one.id, one.ttl, one.expiry, set(one.keys)) for one in other._leases.values()
+        }
         self._of_key, self._expiries = other._of_key.copy(), other._expiries.copy()
 
     def __contains__(self, id: int) -> bool:
         return id in self._leases
 
-    def get(self, id: int) -> Lease:
+    def get(self, id: int) -> GrantedLease:
         """One lease.
 
         Raises:
@@ -70,11 +71,11 @@ class LeaseTable:
             raise Refusal(Reason.LEASE_NOT_FOUND)
         return lease
 
-    def all(self) -> list[Lease]:
-        """All leases, those that expire first before the others."""
+    def all(self) -> list[GrantedLease]:
+        """The leases, those that expire first before the others."""
         return sorted(self._leases.values(), key=lambda lease: lease.expiry)
 
-    def grant(self, id: int, ttl: int, now: float) -> Lease:
+    def grant(self, id: int, ttl: int, now: float) -> GrantedLease:
         """Make a lease.
 
         Raises:
@@ -84,11 +85,11 @@ class LeaseTable:
             raise Refusal(Reason.LEASE_TTL_TOO_LARGE)
         if id in self._leases:
             raise Refusal(Reason.LEASE_EXISTS)
-        lease = self._leases[id] = Lease(id, max(ttl, LEAST_TTL), 0.0)
+        lease = self._leases[id] = GrantedLease(id, max(ttl, LEAST_TTL), 0.0)
         self._refresh(lease, now)
         return lease
 
-    def renew(self, id: int, now: float) -> Lease:
+    def renew(self, id: int, now: float) -> GrantedLease:
         """Let a lease last for its whole TTL again.
 
         Raises:
@@ -152,7 +153,7 @@ class LeaseTable:
                 found[entry[1]] = None
         return list(found)
 
-    def _refresh(self, lease: Lease, now: float) -> None:
+    def _refresh(self, lease: GrantedLease, now: float) -> None:
         lease.expiry = now + lease.ttl
         heappush(self._expiries, (lease.expiry, lease.id))
 

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Callable
+from functools import partial
 
 from etcd_aio.fake.host import Arrival, Host, HostedConnection
 
@@ -9,11 +10,8 @@ from etcd_aio.fake.host import Arrival, Host, HostedConnection
 class Link:
     """One way.
 
-    Args:
-        host: the machine of the member.
-
     Attributes:
-        host: the same.
+        host: the machine of the member.
         is_refusing: whether connections through it are refused.
         is_black_hole: whether it swallows everything, both ways.
         latency: seconds that a message takes in either direction: between none and twice as many.
@@ -107,13 +105,13 @@ class Link:
     def answer(self, arrive: Callable[[], None]) -> None:
         """Let an answer travel to the client."""
         if self.latency:
-            asyncio.get_running_loop().call_later(self._delay(), _Answer(self, arrive).serve)
+            asyncio.get_running_loop().call_later(self._delay(), self._arrive, arrive)
         else:
             arrive()
 
     def answer_late(self, arrive: Callable[[], None]) -> None:
         """Let an answer that the member has kept for a while travel to the client: nothing may come through by now."""
-        self.answer(_Answer(self, arrive).serve)
+        self.answer(partial(self._arrive, arrive))
 
     async def answering(self) -> None:
         """Wait until the way and the member let a connection be made."""
@@ -125,19 +123,10 @@ class Link:
             else:
                 await self.host.running()
 
+    def _arrive(self, arrive: Callable[[], None]) -> None:
+        """Let an answer arrive, as soon as something comes through."""
+        if not self.hold(partial(self._arrive, arrive)):
+            arrive()
+
     def _delay(self) -> float:
         return 2 * self.latency * self.host.inbox.random.random()
-
-
-class _Answer:
-    """An answer on its way to the client, which waits while nothing comes through."""
-
-    __slots__ = ("_arrive", "_link")
-
-    def __init__(self, link: Link, arrive: Callable[[], None]) -> None:
-        self._link = link
-        self._arrive = arrive
-
-    def serve(self) -> None:
-        if not self._link.hold(self):
-            self._arrive()

@@ -13,7 +13,7 @@ from etcd_aio.base.aio import start_background_task
 from etcd_aio.errors import ConfigError
 from etcd_aio.fake.host import Host
 from etcd_aio.fake.served_connection import ServedConnection
-from etcd_aio.fake.server import Server
+from etcd_aio.fake.server import FakeServer
 
 _Address: TypeAlias = tuple[object, ...] | str
 _BACKLOG: Final = 100  # asyncio's default
@@ -21,7 +21,7 @@ _UNIX: Final[int] = getattr(socket, "AF_UNIX", 1)  # not every system has it, an
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class ListenAddress:
     """Where a member accepts connections.
 
     Attributes:
@@ -45,7 +45,7 @@ class Place:
         return self.path or (f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}")
 
 
-def places(address: str, count: int) -> Sequence[Place]:
+def places(address: str, count: int) -> Sequence[ListenAddress]:
     """Where so many members accept connections.
 
     Args:
@@ -60,7 +60,7 @@ def places(address: str, count: int) -> Sequence[Place]:
         path = address.removeprefix("unix:")
         path = path.removeprefix("//")
         if path:
-            return [Place(path=f"{path}.{number}" if number > 1 else path) for number in range(1, count + 1)]
+            return [ListenAddress(path=f"{path}.{number}" if number > 1 else path) for number in range(1, count + 1)]
     else:
         rest = address.removeprefix("http://")
         host, separator, digits = rest.rpartition(":")
@@ -69,7 +69,7 @@ def places(address: str, count: int) -> Sequence[Place]:
         host = host.removeprefix("[").removesuffix("]")
         if host and digits.isdecimal() and int(digits) + count <= 2**16:
             port = int(digits)
-            return [Place(host, port + number if port else 0) for number in range(count)]
+            return [ListenAddress(host, port + number if port else 0) for number in range(count)]
     raise ConfigError(f"a fake etcd can be served at 'HOST', 'HOST:PORT' or 'unix:PATH'; got {address!r}")
 
 
@@ -82,7 +82,7 @@ class Listener:
         place: where; it has the chosen port afterwards.
     """
 
-    def __init__(self, host: Host, server: Server, place: Place) -> None:
+    def __init__(self, host: Host, server: FakeServer, place: ListenAddress) -> None:
         self._host = host
         self._server = server
         self._family: int = _UNIX
@@ -107,7 +107,7 @@ class Listener:
             self._family, _, _, _, address = found[0]
             first = _bound(self._family, address)
             self._address = first.getsockname()
-            self.place = Place(self.place.host, first.getsockname()[1])
+            self.place = ListenAddress(self.place.host, first.getsockname()[1])
             with suppress(OSError):  # not every system lets two sockets have the port
                 self._reserved = _bound(self._family, self._address)
             first.close()

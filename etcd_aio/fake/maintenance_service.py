@@ -7,9 +7,9 @@ from zlib import crc32
 
 from etcd_aio import pb
 from etcd_aio.errors import StatusCode
-from etcd_aio.fake.cluster import Cluster
-from etcd_aio.fake.guard import Guard
-from etcd_aio.fake.node import Call
+from etcd_aio.fake.cluster import FakeCluster
+from etcd_aio.fake.guard import PermissionGuard
+from etcd_aio.fake.node import MemberCall
 from etcd_aio.fake.refusals import Reason, Refusal
 
 _PAGE: Final = 4096
@@ -21,12 +21,11 @@ _SERVING: Final = pb.health.HealthCheckResponseServingStatus.SERVING
 class MaintenanceService:
     """Answers the calls of the services."""
 
-    def __init__(self, cluster: Cluster, guard: Guard) -> None:
+    def __init__(self, cluster: FakeCluster, guard: PermissionGuard) -> None:
         self._cluster = cluster
         self._guard = guard
 
-    def status(self, call: Call, request: pb.StatusRequest) -> pb.StatusResponse:
-        """Answer Status."""
+    def status(self, call: MemberCall, request: pb.StatusRequest) -> pb.StatusResponse:
         if self._cluster.release.guards_status:
             self._guard.known(call)
         leader = self._cluster.leader_of(call.node)
@@ -49,8 +48,7 @@ class MaintenanceService:
             reply.downgrade_info = pb.DowngradeInfo()
         return reply
 
-    def alarm(self, call: Call, request: pb.AlarmRequest) -> pb.AlarmResponse:
-        """Answer Alarm."""
+    def alarm(self, call: MemberCall, request: pb.AlarmRequest) -> pb.AlarmResponse:
         if not self._cluster.release.guards_status:
             self._named(self._guard.user, call)
         elif request.action == pb.AlarmRequestAlarmAction.GET:
@@ -61,18 +59,15 @@ class MaintenanceService:
         header = self._cluster.header(call.node) if self._cluster.release.has_alarm_header else None
         return pb.AlarmResponse(header=header, alarms=found)
 
-    def defragment(self, call: Call, request: pb.DefragmentRequest) -> pb.DefragmentResponse:
-        """Answer Defragment."""
+    def defragment(self, call: MemberCall, request: pb.DefragmentRequest) -> pb.DefragmentResponse:
         self._named(self._guard.admin, call)
         return pb.DefragmentResponse()
 
-    def hash(self, call: Call, request: pb.HashRequest) -> pb.HashResponse:
-        """Answer Hash."""
+    def hash(self, call: MemberCall, request: pb.HashRequest) -> pb.HashResponse:
         self._named(self._guard.admin, call)
         return pb.HashResponse(header=self._cluster.header(call.node), hash=self._hash(call, 0))
 
-    def hash_kv(self, call: Call, request: pb.HashKvRequest) -> pb.HashKvResponse:
-        """Answer HashKV."""
+    def hash_kv(self, call: MemberCall, request: pb.HashKvRequest) -> pb.HashKvResponse:
         self._named(self._guard.admin, call)
         revision = call.node.store.check(request.revision)
         reply = pb.HashKvResponse(
@@ -84,7 +79,7 @@ class MaintenanceService:
             reply.hash_revision = revision
         return reply
 
-    def snapshot(self, call: Call, request: pb.SnapshotRequest) -> Iterator[pb.SnapshotResponse]:
+    def snapshot(self, call: MemberCall, request: pb.SnapshotRequest) -> Iterator[pb.SnapshotResponse]:
         """Answer Snapshot: pages that no etcd can read, and their checksum."""
         self._named(self._guard.admin, call)
         version = f"{self._cluster.release.name}.0" if self._cluster.release.has_storage_version else ""
@@ -92,8 +87,7 @@ class MaintenanceService:
         yield pb.SnapshotResponse(header=None, remaining_bytes=0, blob=content, version=version)
         yield pb.SnapshotResponse(header=None, remaining_bytes=0, blob=sha256(content).digest(), version=version)
 
-    def move_leader(self, call: Call, request: pb.MoveLeaderRequest) -> pb.MoveLeaderResponse:
-        """Answer MoveLeader."""
+    def move_leader(self, call: MemberCall, request: pb.MoveLeaderRequest) -> pb.MoveLeaderResponse:
         if self._cluster.release.guards_leader:
             self._guard.admin(call)
         if self._cluster.leader_of(call.node) is not call.node:
@@ -104,8 +98,7 @@ class MaintenanceService:
                 return pb.MoveLeaderResponse()
         raise Refusal(Reason.BAD_LEADER_TRANSFEREE)
 
-    def member_list(self, call: Call, request: pb.MemberListRequest) -> pb.MemberListResponse:
-        """Answer MemberList."""
+    def member_list(self, call: MemberCall, request: pb.MemberListRequest) -> pb.MemberListResponse:
         if self._cluster.release.guards_status:
             self._guard.known(call)
         members = [
@@ -116,18 +109,18 @@ class MaintenanceService:
         header.revision = 0  # the members are not in the store
         return pb.MemberListResponse(header=header, members=members)
 
-    def health_check(self, call: Call, request: pb.health.HealthCheckRequest) -> pb.health.HealthCheckResponse:
+    def health_check(self, call: MemberCall, request: pb.health.HealthCheckRequest) -> pb.health.HealthCheckResponse:
         """Answer Check of gRPC's health service."""
         if request.service:
             raise Refusal.other(StatusCode.NOT_FOUND, "unknown service")
         return pb.health.HealthCheckResponse(status=_SERVING)
 
-    def refuse(self, call: Call, request: pb.Message) -> pb.Message:
-        """Answer what the fake does not do."""
+    def refuse(self, call: MemberCall, request: pb.Message) -> pb.Message:
+        """Refuse a call that the fake does not imitate."""
         name = type(request).__name__.removesuffix("Request")
         raise Refusal.other(StatusCode.UNIMPLEMENTED, f"fake etcd: {name} is not imitated")
 
-    def _named(self, check: Callable[[Call], object], call: Call) -> None:
+    def _named(self, check: Callable[[MemberCall], object], call: MemberCall) -> None:
         """Run a check; older releases forget to translate its refusal."""
         try:
             check(call)
@@ -136,6 +129,6 @@ class MaintenanceService:
                 raise
             raise Refusal.other(StatusCode.UNKNOWN, refusal.text.replace("etcdserver:", "auth:")) from None
 
-    def _hash(self, call: Call, revision: int) -> int:
+    def _hash(self, call: MemberCall, revision: int) -> int:
         found = call.node.store.read(b"\x00", b"\x00", revision)
         return crc32(b"".join(b"%b=%b@%d" % (one.key, one.value, one.mod_revision) for one in found))

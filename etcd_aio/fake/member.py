@@ -4,22 +4,15 @@ from collections.abc import Callable
 
 from etcd_aio.base.reprs import when_constructed
 from etcd_aio.fake.clock import Clock, in_loop
-from etcd_aio.fake.cluster import Cluster
+from etcd_aio.fake.cluster import FakeCluster
 from etcd_aio.fake.host import Host
 from etcd_aio.fake.node import Node
 
 
 class FakeMember:
-    """One member: stop it, freeze it, isolate it, from any thread.
+    """One member: stop it, freeze it, isolate it, from any thread."""
 
-    Args:
-        cluster: the state.
-        host: where it runs.
-        clock: the time.
-        changed: called after each change.
-    """
-
-    def __init__(self, cluster: Cluster, host: Host, clock: Clock, changed: Callable[[], None]) -> None:
+    def __init__(self, cluster: FakeCluster, host: Host, clock: Clock, changed: Callable[[], None]) -> None:
         self._cluster = cluster
         self.host = host
         self._clock = clock

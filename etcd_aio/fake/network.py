@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from etcd_aio.fake.engine import FakeEngine
 from etcd_aio.fake.host import Host
 from etcd_aio.fake.link import Link
-from etcd_aio.fake.server import Server
+from etcd_aio.fake.server import FakeServer
 from etcd_aio.transport import Engine, TransportOptions
 
 
@@ -20,7 +20,7 @@ class Network:
         links: one to each member, in their order.
     """
 
-    def __init__(self, hosts: Mapping[str, Host], server: Server) -> None:
+    def __init__(self, hosts: Mapping[str, Host], server: FakeServer) -> None:
         self._hosts = hosts
         self._server = server
         self._links = {host: Link(host) for host in hosts.values()}

@@ -5,8 +5,8 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from etcd_aio import pb
-from etcd_aio.fake.sessions import Session
-from etcd_aio.fake.store import Store
+from etcd_aio.fake.server_streams import ServerStream
+from etcd_aio.fake.store import MvccStore
 from etcd_aio.fake.tokens import Tokens
 from etcd_aio.fake.watchers import WatchHub
 from etcd_aio.transport import Metadata
@@ -18,7 +18,7 @@ CLIENT_PORT: Final = 2379
 
 @dataclass(frozen=True, slots=True)
 class Isolated:
-    """What a member knows that has lost the others, besides the store, and what it misses.
+    """The state of an isolated member, and the changes it has missed.
 
     Attributes:
         term: the Raft term.
@@ -49,7 +49,7 @@ class Node:
     id: int
     name: str
     hub: WatchHub
-    streams: dict[Session, None] = field(default_factory=dict)
+    streams: dict[ServerStream, None] = field(default_factory=dict)
     tokens: Tokens = field(default_factory=Tokens)
     is_running: bool = True
     isolated: Isolated | None = None
@@ -61,7 +61,7 @@ class Node:
         return self.is_running and self.isolated is None
 
     @property
-    def store(self) -> Store:
+    def store(self) -> MvccStore:
         """The store, as it knows it."""
         return self.hub.store
 
@@ -77,8 +77,8 @@ class Node:
 
 
 @dataclass(slots=True)
-class Call:
-    """A call that a member gets: what a service needs to know besides the request.
+class MemberCall:
+    """A call that a member gets, as far as a service needs it besides the request.
 
     Attributes:
         node: the member that got it.

@@ -1,4 +1,4 @@
-"""What becomes of a call, if it is more than a reply at once. Pure."""
+"""Outcomes of a call that are more than a reply at once. Pure."""
 
 from dataclasses import dataclass
 from math import inf
@@ -13,7 +13,7 @@ NEVER: Final = inf
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class CallOutcome:
     """The outcome of a call.
 
     Attributes:
@@ -31,7 +31,7 @@ class Outcome:
     goes_away: bool = False
 
 
-class Pending:
+class PendingCall:
     """The outcome of a call that waits for a leader: there will be one.
 
     Attributes:

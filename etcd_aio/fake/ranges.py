@@ -30,10 +30,6 @@ class Readable(Protocol):
         """The current revision."""
         ...
 
-    def check(self, revision: int) -> int:
-        """The revision that a read at `revision` reads."""
-        ...
-
     def read(self, key: bytes, end: bytes, revision: int = 0) -> list[pb.KeyValue]:
         """The keys of an interval as they were at a revision."""
         ...
@@ -81,14 +77,7 @@ def answer_range(store: Readable, request: pb.RangeRequest, release: Release) ->
 def stream_range(
     store: Readable, request: pb.RangeRequest, release: Release, size_of: Callable[[pb.RangeResponse], int], target: int
 ) -> Iterator[pb.RangeResponse]:
-    """Answer a range in chunks, all of one revision; only the last one has a header.
-
-    Args:
-        store: the store.
-        request: the request, which was checked.
-        release: the release.
-        size_of: the size of an encoded chunk, in bytes.
-        target: the size that chunks should have.
+    """Answer a range that was checked in chunks of the size `target`, all of one revision. The last one has a header.
 
     Raises:
         Refusal: its revision cannot be read.

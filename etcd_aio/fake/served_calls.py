@@ -16,7 +16,7 @@ from etcd_aio.errors import AttemptFailure, Delivery, StatusCode
 from etcd_aio.fake.carrier import Carrier
 from etcd_aio.fake.refusals import Refusal
 from etcd_aio.fake.stream import FakeStream
-from etcd_aio.fake.unary_call import UnaryCall
+from etcd_aio.fake.unary_call import FakeUnaryCall
 from etcd_aio.transport import Metadata
 
 _Headers = list[tuple[str, str]]
@@ -99,8 +99,8 @@ class ServedCalls(AbstractHandler):
                     await self._stream(exchange, path, metadata)
                 else:
                     payload = await exchange.receive() if path in _KNOWN else b""
-                    call = UnaryCall(self._connection, path, payload or b"", metadata)
-                    self._connection.link.post(call)
+                    call = FakeUnaryCall(self._connection, path, payload or b"", metadata)
+                    self._connection.link.post(call.serve)
                     await exchange.send(await call.future)
             await exchange.end(StatusCode.OK, "")
         except AttemptFailure as failure:
@@ -112,7 +112,7 @@ class ServedCalls(AbstractHandler):
 
     async def _stream(self, exchange: "_Exchange", path: str, metadata: Metadata) -> None:
         stream = FakeStream(self._connection, path, metadata, _NO_LIMIT, self.streams.discard)
-        self._connection.link.post(stream)
+        self._connection.link.post(stream.serve)
         self.streams.add(stream)
         requests = start_background_task(_pass_requests(exchange, stream), name=f"etcd_aio.fake.requests {path}")
         try:

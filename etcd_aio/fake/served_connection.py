@@ -11,11 +11,11 @@ from h2.config import H2Configuration
 from h2.settings import SettingCodes
 
 from etcd_aio.base.aio import wake
-from etcd_aio.fake.documents import Document
+from etcd_aio.fake.documents import HttpDocument
 from etcd_aio.fake.host import Host
 from etcd_aio.fake.link import Link
 from etcd_aio.fake.served_calls import ServedCalls
-from etcd_aio.fake.server import Server
+from etcd_aio.fake.server import FakeServer
 
 _PREFACE: Final = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
 _LONGEST_HEAD: Final = 2**14  # bytes of a request of HTTP/1
@@ -37,15 +37,11 @@ _H2_CONFIG: Final = H2Configuration(
 class ServedConnection(asyncio.Protocol):
     """One accepted connection.
 
-    Args:
-        host: of the member.
-        server: answers.
-
     Attributes:
         closed: resolves when its socket is closed.
     """
 
-    def __init__(self, host: Host, server: Server) -> None:
+    def __init__(self, host: Host, server: FakeServer) -> None:
         self.link = Link(host)
         self.server = server
         self.closed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
@@ -151,15 +147,15 @@ class ServedConnection(asyncio.Protocol):
             method, _, rest = head.split(b"\r\n", 1)[0].partition(b" ")
             target, _, version = rest.partition(b" ")
             if not version.startswith(b"HTTP/1."):
-                self._write_http1(Document(400, "text/plain", b"400 Bad Request"))
+                self._write_http1(HttpDocument(400, "text/plain", b"400 Bad Request"))
             elif method != b"GET":
-                self._write_http1(Document(405, "text/plain", b"Method Not Allowed\n"))
+                self._write_http1(HttpDocument(405, "text/plain", b"Method Not Allowed\n"))
             else:
                 self._write_http1(self.server.document(self.link.host.node, target.decode("latin-1")))
         elif len(self._head) > _LONGEST_HEAD:
-            self._write_http1(Document(431, "text/plain", b"431 Request Header Fields Too Large"))
+            self._write_http1(HttpDocument(431, "text/plain", b"431 Request Header Fields Too Large"))
 
-    def _write_http1(self, document: Document) -> None:
+    def _write_http1(self, document: HttpDocument) -> None:
         head = (
             f"HTTP/1.1 {document.status} {HTTPStatus(document.status).phrase}\r\nContent-Type: {document.kind}\r\n"
             f"Content-Length: {len(document.body)}\r\nConnection: close\r\n\r\n"

@@ -1,7 +1,7 @@
 """The store: keys with all their revisions, as etcd's MVCC store has them. Pure.
 
 Each key has a history of versions, the oldest first; a deletion is a version that has no number (0). A revision is one
-transaction that changed something. `Batch` is a transaction under way: it writes to the revision that comes next, and
+transaction that changed something. `MvccTxn` is a transaction under way: it writes to the revision that comes next, and
 reads what it has written.
 
 Messages in the store are shared with replies, and must not be changed.
@@ -17,7 +17,7 @@ from etcd_aio.fake.refusals import Reason, Refusal
 _mod_revision = attrgetter("mod_revision")
 
 
-class Store:
+class MvccStore:
     """The keys of a cluster.
 
     Args:
@@ -61,15 +61,15 @@ class Store:
         """One key as it was at a revision; see `read`."""
         return self._at(key, self.check(revision))
 
-    def copy(self) -> "Store":
+    def copy(self) -> "MvccStore":
         """The store as it is now, which goes its own way from here."""
-        copy = Store(keeps_tombstone=self._keeps_tombstone)
+        copy = MvccStore(keeps_tombstone=self._keeps_tombstone)
         copy.revision, copy.compacted = self.revision, self.compacted
         copy._keys, copy._changes = self._keys.copy(), self._changes.copy()
         copy._histories = {key: history.copy() for key, history in self._histories.items()}
         return copy
 
-    def become(self, other: "Store") -> None:
+    def become(self, other: "MvccStore") -> None:
         """Be as another store is, which goes its own way from here."""
         copy = other.copy()
         self.revision, self.compacted = copy.revision, copy.compacted
@@ -81,9 +81,9 @@ class Store:
             self._write(change)
         self.revision = revision
 
-    def begin(self) -> "Batch":
+    def begin(self) -> "MvccTxn":
         """Begin a transaction. The one before must have ended."""
-        return Batch(self)
+        return MvccTxn(self)
 
     def compact(self, revision: int) -> None:
         """Forget what was replaced or deleted before `revision`.
@@ -165,14 +165,14 @@ class Store:
         self._changes.append(version)
 
 
-class Batch:
+class MvccTxn:
     """A transaction under way. It writes at once, and must be ended with `commit`.
 
     Attributes:
-        changes: what it has written, in order.
+        changes: the versions that it has written, in order.
     """
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: MvccStore) -> None:
         self._store = store
         self._next = store.revision + 1
         self.changes: list[pb.KeyValue] = []
@@ -183,11 +183,11 @@ class Batch:
         return self._next if self.changes else self._next - 1
 
     def check(self, revision: int) -> int:
-        """As `Store.check`."""
+        """As `MvccStore.check`."""
         return self._store._check(revision, self.revision)
 
     def read(self, key: bytes, end: bytes, revision: int = 0) -> list[pb.KeyValue]:
-        """As `Store.read`; the current revision includes what the transaction has written."""
+        """As `MvccStore.read`; the current revision includes what the transaction has written."""
         return self._store._read(key, end, self.check(revision))
 
     def get(self, key: bytes) -> pb.KeyValue | None:

@@ -1,14 +1,14 @@
 """A stream of messages to a fake member."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 from etcd_aio.base.aio import wake
 from etcd_aio.errors import AttemptFailure, Delivery, StatusCode
 from etcd_aio.fake.carrier import Carrier
 from etcd_aio.fake.pieces import PIECE, pieces_of
 from etcd_aio.fake.refusals import Refusal
-from etcd_aio.fake.sessions import Session
+from etcd_aio.fake.server_streams import ServerStream
 from etcd_aio.transport import BEGINNING, Collect, Collector, Metadata, check_prefix
 
 
@@ -18,12 +18,9 @@ class FakeStream:
     As an arrival it stands for its oldest request that was not served yet: only one of a stream is on its way.
 
     Args:
-        connection: carries it.
-        path: the gRPC path.
-        metadata: the metadata.
         limit: bytes of the largest message that is received.
         on_over: called with the stream when it is over for its caller, perhaps repeatedly.
-        collect: makes what a large message is fed to; None to receive it whole.
+        collect: makes the collector of a large message; None to receive it whole.
     """
 
     def __init__(
@@ -41,8 +38,9 @@ class FakeStream:
         self._limit = limit
         self._on_over = on_over
         self._collect = collect
-        self._session: Session | None = None
-        self._requests: list[Callable[[Session], None]] = []
+        self._collecting: tuple[Collector, Iterator[bytes]] | None = None  # a large message, and its missing pieces
+        self._peer: ServerStream | None = None
+        self._requests: list[Callable[[ServerStream], None]] = []
         self._is_on_its_way = True  # its headers are
         self._arrived = 0  # how many replies and ends have come so far, and were not received
         self._is_half_closed = False
@@ -54,7 +52,7 @@ class FakeStream:
         if self._is_over or self._is_half_closed:
             over = AttemptFailure(StatusCode.CANCELLED, "the stream takes no more", Delivery.UNKNOWN)
             raise self._failure or self._refusal() or over
-        self._post(lambda session: self._connection.server.receive(session, payload))
+        self._post(lambda peer: self._connection.server.receive(peer, payload))
         try:
             await asyncio.sleep(0)  # a sender that never stops must not hold up the loop
         except BaseException:  # a cancellation ends a stream, as on the other engines
@@ -64,40 +62,46 @@ class FakeStream:
     async def half_close(self) -> None:
         if not self._is_half_closed and not self._is_over:
             self._is_half_closed = True
-            self._post(lambda session: session.half_close())
+            self._post(lambda peer: peer.half_close())
 
     async def receive(self) -> bytes | Collector | None:
-        message = await self.receive_whole()
-        if message is None or self._collect is None or len(message) <= PIECE:
-            return message
-        collector = self._collect()
-        for piece in pieces_of(message):  # without a turn for other tasks, whose cancellations lose no message
+        if self._collecting is None:
+            message = await self.receive_whole()
+            if message is None or self._collect is None or len(message) <= PIECE:
+                return message
+            self._collecting = self._collect(), pieces_of(message)
+        collector, pieces = self._collecting
+        for piece in pieces:  # without a turn for other tasks, whose cancellations lose no message
             collector.feed(piece)
             collector.work()
+            if collector.has_part:
+                return collector
+        self._collecting = None
+        collector.end()
         return collector
 
     async def receive_whole(self) -> bytes | None:
         """Receive the next message as `receive` does, but never collect it."""
         while True:
-            session = self._session
+            peer = self._peer
             is_here = self._arrived > 0 and not self._connection.link.is_silent
-            if session is not None and session.out and is_here:
-                if session.cut_after == 0:
-                    session.out.clear()
+            if peer is not None and peer.out and is_here:
+                if peer.cut_after == 0:
+                    peer.out.clear()
                     self._connection.lose(ConnectionResetError("the peer reset the connection"))
                     continue
-                if session.cut_after is not None:
-                    session.cut_after -= 1
-                message = session.out.popleft()
+                if peer.cut_after is not None:
+                    peer.cut_after -= 1
+                message = peer.out.popleft()
                 self._arrived -= 1
                 failure = check_prefix(0, len(message), self._limit)
                 if failure is not None:
                     failure.beginning = message[:BEGINNING]
                     self.fail(failure)
-                    session.out.clear()
+                    peer.out.clear()
                     raise failure
                 return message
-            if session is not None and session.is_over and is_here:
+            if peer is not None and peer.is_over and is_here:
                 self._end()
                 refusal = self._refusal()
                 if refusal is not None:
@@ -121,7 +125,7 @@ class FakeStream:
         if self._failure is None:
             self._failure = failure
             self._is_over = True
-            self._close_session()
+            self._close_peer()
             self._wake()
 
     def on_resume(self) -> None:
@@ -132,39 +136,39 @@ class FakeStream:
 
     def serve(self) -> None:
         link = self._connection.link
-        if link.hold(self):
+        if link.hold(self.serve):
             return
         self._is_on_its_way = False
         if self._is_over or not link.is_up:
             return
-        if self._session is None:
+        if self._peer is None:
             self._open()
         elif self._requests:
-            self._requests.pop(0)(self._session)
+            self._requests.pop(0)(self._peer)
         if self._requests:
             self._on_its_way()
 
-    def _post(self, request: Callable[[Session], None]) -> None:
+    def _post(self, request: Callable[[ServerStream], None]) -> None:
         self._requests.append(request)
         if not self._is_on_its_way:
             self._on_its_way()
 
     def _on_its_way(self) -> None:
         self._is_on_its_way = True
-        self._connection.link.post(self)
+        self._connection.link.post(self.serve)
 
     def _open(self) -> None:
         try:
-            self._session = self._connection.server.stream(self._connection.link.host.node, self._path, self._metadata)
+            self._peer = self._connection.server.stream(self._connection.link.host.node, self._path, self._metadata)
         except Refusal as refusal:
             self.fail(AttemptFailure(refusal.code, refusal.text, Delivery.ANSWERED))
         else:
-            self._session.on_output = self._on_output
+            self._peer.on_output = self._on_output
 
     # Inside.
 
     def _on_output(self) -> None:
-        if self._session is not None and self._session.is_over:
+        if self._peer is not None and self._peer.is_over:
             self._is_over = True
         self._connection.link.answer(self._arrive)
 
@@ -174,19 +178,19 @@ class FakeStream:
 
     def _refusal(self) -> AttemptFailure | None:
         """The status that the server has ended the stream with; None for OK."""
-        refusal = None if self._session is None else self._session.refusal
+        refusal = None if self._peer is None else self._peer.refusal
         return None if refusal is None else AttemptFailure(refusal.code, refusal.text, Delivery.ANSWERED)
 
     def _wake(self) -> None:
-        if self._session is not None and self._session.is_over:
+        if self._peer is not None and self._peer.is_over:
             self._is_over = True
         wake(self._waiter)
 
     def _end(self) -> None:
         self._is_over = True
-        self._close_session()
+        self._close_peer()
         self._on_over(self)
 
-    def _close_session(self) -> None:
-        if self._session is not None:
-            self._session.close()
+    def _close_peer(self) -> None:
+        if self._peer is not None:
+            self._peer.close()

@@ -119,18 +119,18 @@ class VirtualTimeLoop(asyncio.SelectorEventLoop):
 
     async def subprocess_exec(self, protocol_factory: Callable[[], Any], *words: Any, **options: Any) -> Any:
         """Start a program. The clock waits while it runs, as for threads."""
-        child = _Child(self._jumping, protocol_factory)
-        try:
-            return await super().subprocess_exec(child.protocol, *words, **options)
-        except BaseException:
-            child.exited()
-            raise
+        return await self._start_child(super().subprocess_exec, protocol_factory, *words, **options)
 
     async def subprocess_shell(self, protocol_factory: Callable[[], Any], *words: Any, **options: Any) -> Any:
         """Start a line of a shell. The clock waits while it runs, as for threads."""
+        return await self._start_child(super().subprocess_shell, protocol_factory, *words, **options)
+
+    async def _start_child(
+        self, start: Callable[..., Any], protocol_factory: Callable[[], Any], *words: Any, **options: Any
+    ) -> Any:
         child = _Child(self._jumping, protocol_factory)
         try:
-            return await super().subprocess_shell(child.protocol, *words, **options)
+            return await start(child.protocol, *words, **options)
         except BaseException:
             child.exited()
             raise
@@ -165,7 +165,7 @@ class _Child:
         return made
 
     def exited(self) -> None:
-        """It has exited, or could not be started."""
+        """The process has exited, or could not be started."""
         if self._is_running:
             self._is_running = False
             self._jumping.outside -= 1

@@ -15,7 +15,7 @@ from etcd_aio import pb
 from etcd_aio.fake.ranges import answer_range, check_range
 from etcd_aio.fake.refusals import Reason, Refusal
 from etcd_aio.fake.releases import Release
-from etcd_aio.fake.store import Batch, Store
+from etcd_aio.fake.store import MvccStore, MvccTxn
 
 MOST_OPS: Final = 128
 
@@ -70,7 +70,7 @@ def _check_ops(request: pb.TxnRequest, release: Release, budget: int) -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class _Interval:
+class _DeletedKeys:
     """The keys of a delete.
 
     A zero byte as the end means all keys from `begin` on. etcd's own check does not know that: it lets such a delete
@@ -84,13 +84,13 @@ class _Interval:
         return self.begin <= key and (self.end == b"\x00" or key < self.end)
 
 
-def _check_overlaps(ops: Sequence[pb.RequestOp]) -> tuple[set[bytes], list[_Interval]]:
+def _check_overlaps(ops: Sequence[pb.RequestOp]) -> tuple[set[bytes], list[_DeletedKeys]]:
     """Check that no key is put twice, or put and deleted. The branches of an inner transaction exclude each other.
 
     Deletes of inner transactions are not compared with the puts of earlier ones: etcd does not, either.
     """
     deleted = [
-        _Interval(delete.key, delete.range_end or delete.key + b"\x00")
+        _DeletedKeys(delete.key, delete.range_end or delete.key + b"\x00")
         for one in ops
         if (delete := one.request_delete_range) is not None
     ]
@@ -111,7 +111,7 @@ def _check_overlaps(ops: Sequence[pb.RequestOp]) -> tuple[set[bytes], list[_Inte
     return put, deleted
 
 
-def _check_puts(keys: Collection[bytes], put: set[bytes], deleted: Sequence[_Interval]) -> None:
+def _check_puts(keys: Collection[bytes], put: set[bytes], deleted: Sequence[_DeletedKeys]) -> None:
     for key in keys:
         if key in put or any(interval.contains(key) for interval in deleted):
             raise Refusal(Reason.DUPLICATE_KEY)
@@ -121,25 +121,19 @@ def _check_puts(keys: Collection[bytes], put: set[bytes], deleted: Sequence[_Int
 
 
 @dataclass(slots=True)
-class _Branch:
+class _ChosenBranch:
     """The branch of a transaction that its comparisons select, with those of the inner transactions in it."""
 
     succeeded: bool
     ops: Sequence[pb.RequestOp]
-    inner: dict[int, "_Branch"] = field(default_factory=dict)
+    inner: dict[int, "_ChosenBranch"] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
-class Writer:
-    """Runs writes on a store.
+class StoreWriter:
+    """Runs writes on a store; `has_lease` tells whether a lease exists."""
 
-    Args:
-        store: the store.
-        release: the release.
-        has_lease: whether a lease exists.
-    """
-
-    store: Store
+    store: MvccStore
     release: Release
     has_lease: Callable[[int], bool]
 
@@ -169,11 +163,11 @@ class Writer:
         reply.header = pb.ResponseHeader(revision=batch.revision)
         return reply, batch.commit()
 
-    def _choose(self, request: pb.TxnRequest) -> _Branch:
+    def _choose(self, request: pb.TxnRequest) -> _ChosenBranch:
         succeeded = all(self._holds(compare) for compare in request.compare)
         ops = request.success if succeeded else request.failure
         inner = {number: self._choose(one.request_txn) for number, one in enumerate(ops) if one.request_txn is not None}
-        return _Branch(succeeded, ops, inner)
+        return _ChosenBranch(succeeded, ops, inner)
 
     def _holds(self, compare: pb.Compare) -> bool:
         found = self.store.read(compare.key, compare.range_end)
@@ -182,7 +176,7 @@ class Writer:
             return compare.target != _Target.VALUE and _compare(compare, pb.KeyValue())
         return all(_compare(compare, one) for one in found)
 
-    def _check(self, branch: _Branch, *, puts: bool = False, ranges: bool = False) -> None:
+    def _check(self, branch: _ChosenBranch, *, puts: bool = False, ranges: bool = False) -> None:
         for number, one in enumerate(branch.ops):
             if one.request_txn is not None:
                 self._check(branch.inner[number], puts=puts, ranges=ranges)
@@ -198,13 +192,13 @@ class Writer:
             raise Refusal(Reason.KEY_NOT_FOUND)
 
     def _check_revision(self, revision: int) -> None:
-        """As `Store.check`, but negative revisions are compared like others."""
+        """As `MvccStore.check`, but negative revisions are compared like others."""
         if revision > self.store.revision:
             raise Refusal(Reason.FUTURE_REVISION)
         if revision and revision < self.store.compacted:
             raise Refusal(Reason.COMPACTED)
 
-    def _run(self, batch: Batch, branch: _Branch) -> pb.TxnResponse:
+    def _run(self, batch: MvccTxn, branch: _ChosenBranch) -> pb.TxnResponse:
         reply = pb.TxnResponse(succeeded=branch.succeeded)
         for number, one in enumerate(branch.ops):
             if one.request_range is not None:
@@ -221,7 +215,7 @@ class Writer:
         return reply
 
 
-def _put(batch: Batch, request: pb.PutRequest) -> pb.PutResponse:
+def _put(batch: MvccTxn, request: pb.PutRequest) -> pb.PutResponse:
     needs_before = request.prev_kv or request.ignore_value or request.ignore_lease
     before = batch.get(request.key) if needs_before else None
     value, lease = request.value, request.lease
@@ -235,7 +229,7 @@ def _put(batch: Batch, request: pb.PutRequest) -> pb.PutResponse:
     return reply
 
 
-def _delete(batch: Batch, request: pb.DeleteRangeRequest) -> pb.DeleteRangeResponse:
+def _delete(batch: MvccTxn, request: pb.DeleteRangeRequest) -> pb.DeleteRangeResponse:
     before = batch.delete(request.key, request.range_end)
     header = pb.ResponseHeader(revision=batch.revision)
     return pb.DeleteRangeResponse(header=header, deleted=len(before), prev_kvs=before if request.prev_kv else [])

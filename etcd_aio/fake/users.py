@@ -17,7 +17,7 @@ _WRITES: Final = frozenset({_Type.WRITE, _Type.READWRITE})
 
 
 @dataclass(slots=True)
-class User:
+class UserRecord:
     """One user.
 
     Attributes:
@@ -39,7 +39,7 @@ class Users:
 
     def __init__(self, release: Release) -> None:
         self._release = release
-        self._users: dict[str, User] = {}
+        self._users: dict[str, UserRecord] = {}
         self._roles: dict[str, list[pb.Permission]] = {}
         self.is_enabled = False
         self.revision = 1
@@ -79,7 +79,7 @@ class Users:
             raise Refusal(Reason.USER_EMPTY)
         if name in self._users:
             raise Refusal(Reason.USER_ALREADY_EXIST)
-        self._users[name] = User(password)
+        self._users[name] = UserRecord(password)
         self.revision += 1
 
     def delete_user(self, name: str) -> None:
@@ -219,13 +219,13 @@ class Users:
         if ROOT not in user.roles and not covers(self._granted(user, types), interval(key, end)):
             raise Refusal(Reason.PERMISSION_DENIED)
 
-    def _granted(self, user: User, types: frozenset[pb.PermissionType]) -> Iterator[Interval]:
+    def _granted(self, user: UserRecord, types: frozenset[pb.PermissionType]) -> Iterator[Interval]:
         for role in user.roles:
             for one in self._roles.get(role, ()):
                 if one.perm_type in types:
                     yield interval(one.key, one.range_end)
 
-    def _user(self, name: str) -> User:
+    def _user(self, name: str) -> UserRecord:
         user = self._users.get(name)
         if user is None:
             raise Refusal(Reason.USER_NOT_FOUND)

@@ -3,15 +3,15 @@
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 from etcd_aio import pb
 from etcd_aio.codec import decode, encode
-from etcd_aio.fake.cluster import Cluster
+from etcd_aio.fake.cluster import FakeCluster
 from etcd_aio.fake.node import MOST_BYTES, Node
 from etcd_aio.fake.refusals import Reason, Refusal
-from etcd_aio.fake.sessions import Session
-from etcd_aio.fake.watchers import Delivery, State, Watcher
+from etcd_aio.fake.server_streams import ServerStream
+from etcd_aio.fake.watchers import HubWatcher, WatcherDelivery, WatcherState
 
 _NO_ID: Final = -1
 _FRAGMENT_BYTES: Final = MOST_BYTES + 2**19
@@ -25,35 +25,31 @@ class _Watch:
     """A watcher, as its stream knows it.
 
     Attributes:
-        watcher: the watcher.
-        prev_kv: events have what was before.
+        prev_kv: events have the key as it was before.
         fragment: large deliveries are split.
         wants_progress: the stream tells from time to time how far it is.
         was_quiet: there was no event since the last time.
     """
 
-    watcher: Watcher
+    watcher: HubWatcher
     prev_kv: bool
     fragment: bool
     wants_progress: bool
     was_quiet: bool = True
 
 
-class WatchStream(Session):
+class ServerWatchStream(ServerStream):
     """One stream with its watchers.
 
     Args:
-        cluster: the state.
-        node: the member.
         permit: raises Refusal if the caller may not read an interval now.
         progress_every: seconds from one report of progress to the next.
-        now: the time, in seconds.
         needs_leader: whether it ends when the member has no leader.
     """
 
     def __init__(
         self,
-        cluster: Cluster,
+        cluster: FakeCluster,
         node: Node,
         permit: Callable[[float, bytes, bytes], None],
         progress_every: float,
@@ -74,10 +70,10 @@ class WatchStream(Session):
     def __len__(self) -> int:
         return len(self._watches)
 
-    def watchers(self) -> Iterator[tuple[int, Watcher]]:
+    def watchers(self) -> Iterator[tuple[int, HubWatcher]]:
         """The watchers and their ids, but for those that were told of a compaction and get nothing more."""
         for watch_id, watch in self._watches.items():
-            if watch.watcher.state is not State.COMPACTED:
+            if watch.watcher.state is not WatcherState.COMPACTED:
                 yield watch_id, watch.watcher
 
     def receive(self, payload: bytes, now: float) -> None:
@@ -90,7 +86,7 @@ class WatchStream(Session):
             self._tell_progress()
 
     def half_close(self) -> None:
-        """Nothing: watchers go on until the stream is cancelled."""
+        """Do nothing: watchers go on until the stream is cancelled."""
 
     def tick(self, now: float) -> None:
         """Report the progress of the watchers that want it, and had no events since the last time."""
@@ -136,7 +132,7 @@ class WatchStream(Session):
                 self._next_id += 1
             watch_id = self._next_id
             self._next_id += 1
-        watcher = Watcher(
+        watcher = HubWatcher(
             key,
             end,
             request.start_revision,
@@ -170,45 +166,32 @@ class WatchStream(Session):
 
     # Events.
 
-    def _deliver(self, id: int, delivery: Delivery) -> None:
+    def _deliver(self, id: int, delivery: WatcherDelivery) -> None:
         watch = self._watches[id]
         if delivery.compacted:
             self._reply(id, 0, canceled=True, compact_revision=delivery.compacted)
             return
         events = [self._with_previous(event) for event in delivery.events] if watch.prev_kv else list(delivery.events)
         watch.was_quiet = False
-        reply = self._response(id, delivery.revision)
-        reply.events = events
+        reply = self._response(id, delivery.revision, events=events)
         for fragment in _fragments(reply) if watch.fragment else (reply,):
             self.send(fragment)
 
     def _with_previous(self, event: pb.Event) -> pb.Event:
-        """The event with what the key was before; without, if the key is new, or that is compacted."""
+        """The event with the key as it was before; without that if the key is new, or its revision is compacted."""
         change = event.kv
         if change is not None and change.create_revision != change.mod_revision:
             with suppress(Refusal):
                 event.prev_kv = self._node.store.get(change.key, change.mod_revision - 1)
         return event
 
-    def _reply(
-        self,
-        id: int,
-        revision: int,
-        *,
-        created: bool = False,
-        canceled: bool = False,
-        compact_revision: int = 0,
-        cancel_reason: str = "",
-    ) -> None:
-        reply = self._response(id, revision)
-        reply.created, reply.canceled = created, canceled
-        reply.compact_revision, reply.cancel_reason = compact_revision, cancel_reason
-        self.send(reply)
+    def _reply(self, id: int, revision: int, **fields: Any) -> None:
+        self.send(self._response(id, revision, **fields))
 
-    def _response(self, id: int, revision: int) -> pb.WatchResponse:
+    def _response(self, id: int, revision: int, **fields: Any) -> pb.WatchResponse:
         header = self._cluster.header(self._node)
         header.revision = revision
-        return pb.WatchResponse(header=header, watch_id=id)
+        return pb.WatchResponse(header=header, watch_id=id, **fields)
 
 
 def _fragments(reply: pb.WatchResponse) -> Iterator[pb.WatchResponse]:

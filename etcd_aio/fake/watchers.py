@@ -12,7 +12,7 @@ from math import inf
 from typing import Final
 
 from etcd_aio import pb
-from etcd_aio.fake.store import Store
+from etcd_aio.fake.store import MvccStore
 
 _EVERY: Final = 0.1  # seconds between two rounds of catching up
 _WATCHERS_AT_ONCE: Final = 512  # in one round
@@ -21,7 +21,7 @@ _DELETE: Final = pb.EventEventType.DELETE
 _PUT: Final = pb.EventEventType.PUT
 
 
-class State(Enum):
+class WatcherState(Enum):
     """How far a watcher is."""
 
     SYNCED = "synced"
@@ -30,7 +30,7 @@ class State(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Delivery:
+class WatcherDelivery:
     """Events for a watcher.
 
     Attributes:
@@ -45,7 +45,7 @@ class Delivery:
 
 
 @dataclass(slots=True, eq=False)
-class Watcher:
+class HubWatcher:
     """One watcher.
 
     Attributes:
@@ -62,10 +62,10 @@ class Watcher:
     key: bytes
     end: bytes
     start: int
-    deliver: Callable[[Delivery], None]
+    deliver: Callable[[WatcherDelivery], None]
     without_puts: bool = False
     without_deletes: bool = False
-    state: State = State.UNSYNCED
+    state: WatcherState = WatcherState.UNSYNCED
     next: int = 0
 
     def wants(self, change: pb.KeyValue) -> bool:
@@ -80,7 +80,7 @@ class Watcher:
         """Deliver the events that it does not leave out; nothing if none is left."""
         kept = [event for event in events if not (self.without_puts if event.type == _PUT else self.without_deletes)]
         if kept:
-            self.deliver(Delivery(revision, kept))
+            self.deliver(WatcherDelivery(revision, kept))
 
 
 def event_of(change: pb.KeyValue) -> pb.Event:
@@ -96,16 +96,16 @@ class WatchHub:
         store: the store.
     """
 
-    store: Store
-    _single: dict[bytes, dict[Watcher, None]] = field(default_factory=dict)  # synced ones of a single key, in order
-    _ranges: dict[Watcher, None] = field(default_factory=dict)  # other synced ones
-    _unsynced: dict[Watcher, None] = field(default_factory=dict)
+    store: MvccStore
+    _single: dict[bytes, dict[HubWatcher, None]] = field(default_factory=dict)  # synced ones of a single key, in order
+    _ranges: dict[HubWatcher, None] = field(default_factory=dict)  # other synced ones
+    _unsynced: dict[HubWatcher, None] = field(default_factory=dict)
     _round: float = inf  # when the next round is due
 
     def __len__(self) -> int:
         return len(self._unsynced) + len(self._ranges) + sum(map(len, self._single.values()))
 
-    def add(self, watcher: Watcher, now: float) -> None:
+    def add(self, watcher: HubWatcher, now: float) -> None:
         """Add a watcher. One that begins in the past catches up in a round of its own if no other is due."""
         if watcher.start and watcher.start <= self.store.revision:
             watcher.next = watcher.start
@@ -115,7 +115,7 @@ class WatchHub:
             watcher.next = max(self.store.revision + 1, watcher.start)
             self._synced(watcher)
 
-    def remove(self, watcher: Watcher) -> None:
+    def remove(self, watcher: HubWatcher) -> None:
         """Remove a watcher, which gets nothing more."""
         self._unsynced.pop(watcher, None)
         self._ranges.pop(watcher, None)
@@ -127,7 +127,7 @@ class WatchHub:
 
     def notify(self, revision: int, changes: Sequence[pb.KeyValue]) -> None:
         """Deliver the changes of a transaction to synced watchers."""
-        batches: dict[Watcher, list[pb.Event]] = {}
+        batches: dict[HubWatcher, list[pb.Event]] = {}
         for change in changes:
             for watcher in (*self._single.get(change.key, ()), *self._ranges):
                 if watcher.wants(change):
@@ -136,10 +136,12 @@ class WatchHub:
             watcher.next = revision + 1
             watcher.send(revision, events)
 
-    def progress(self, watchers: Iterable[Watcher], *, waits_for_start: bool = True) -> int:
+    def progress(self, watchers: Iterable[HubWatcher], *, waits_for_start: bool = True) -> int:
         """The revision up to which these have got everything; 0 if one of them has not, or has not begun."""
         revision = self.store.revision
-        is_whole = all(one.state is State.SYNCED and (one.start <= revision or not waits_for_start) for one in watchers)
+        is_whole = all(
+            one.state is WatcherState.SYNCED and (one.start <= revision or not waits_for_start) for one in watchers
+        )
         return revision if is_whole else 0
 
     def due(self) -> float:
@@ -157,9 +159,9 @@ class WatchHub:
         changes = self.store.changes(first, current)
         for watcher in chosen:
             if watcher.next < compacted:
-                watcher.state = State.COMPACTED
+                watcher.state = WatcherState.COMPACTED
                 del self._unsynced[watcher]
-                watcher.deliver(Delivery(0, compacted=compacted))
+                watcher.deliver(WatcherDelivery(0, compacted=compacted))
                 continue
             events, more = _next_revisions(watcher, changes)
             watcher.next = more or current + 1
@@ -170,15 +172,15 @@ class WatchHub:
         if not self._unsynced:
             self._round = inf
 
-    def _synced(self, watcher: Watcher) -> None:
-        watcher.state = State.SYNCED
+    def _synced(self, watcher: HubWatcher) -> None:
+        watcher.state = WatcherState.SYNCED
         if watcher.end:
             self._ranges[watcher] = None
         else:
             self._single.setdefault(watcher.key, {})[watcher] = None
 
 
-def _next_revisions(watcher: Watcher, changes: Sequence[pb.KeyValue]) -> tuple[list[pb.Event], int]:
+def _next_revisions(watcher: HubWatcher, changes: Sequence[pb.KeyValue]) -> tuple[list[pb.Event], int]:
     """The events of the next revisions for a watcher, and the revision of the first one that has to wait; 0 if none."""
     events: list[pb.Event] = []
     last = revisions = 0

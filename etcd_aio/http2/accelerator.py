@@ -1,4 +1,4 @@
-"""What a compiled accelerator does for `http2`: the usual path of unary calls. Pure."""
+"""The part of `http2` that a compiled accelerator may do: the usual path of unary calls. Pure."""
 
 from collections.abc import Iterable
 from typing import Any, Protocol

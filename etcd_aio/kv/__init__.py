@@ -8,6 +8,7 @@ if TYPE_CHECKING:
     from etcd_aio.kv.compare import Compare as Compare
     from etcd_aio.kv.compare import Key as Key
     from etcd_aio.kv.limits import DEFAULT_PAGE_SIZE as DEFAULT_PAGE_SIZE
+    from etcd_aio.kv.op import checked_put as checked_put
     from etcd_aio.kv.operations import DeleteOp as DeleteOp
     from etcd_aio.kv.operations import GetOp as GetOp
     from etcd_aio.kv.operations import KVOperation as KVOperation
@@ -15,7 +16,6 @@ if TYPE_CHECKING:
     from etcd_aio.kv.operations import PutOp as PutOp
     from etcd_aio.kv.operations import RangeOp as RangeOp
     from etcd_aio.kv.operations import TxnOp as TxnOp
-    from etcd_aio.kv.operations import checked_put as checked_put
     from etcd_aio.kv.scan import ChunkReader as ChunkReader
     from etcd_aio.kv.scan import RangeStreamReader as RangeStreamReader
     from etcd_aio.kv.scan import ReadPage as ReadPage

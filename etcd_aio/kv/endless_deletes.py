@@ -16,7 +16,7 @@ from etcd_aio.types import shown_key
 
 
 class Extent(NamedTuple):
-    """What some operations may write, as far as this check needs it.
+    """The writes of some operations, as far as this check needs them.
 
     Attributes:
         last_put: the largest key that is put; empty for none.

@@ -3,4 +3,4 @@
 from typing import Final
 
 DEFAULT_PAGE_SIZE: Final = 1000
-"""As many keys as etcd's own mirror reads at once. Decoding that many small keys takes a few milliseconds."""
+"""The number of keys that etcd's own mirror reads at once. Decoding that many small keys takes a few milliseconds."""

@@ -5,37 +5,15 @@ the error class that etcd would answer with where there is one.
 """
 
 from collections.abc import Iterable
-from typing import Any, Final, Literal, overload
+from typing import Literal, TypeVar, overload
 
-from etcd_aio.arguments import encode_key, flag, parse_word, whole_number
-from etcd_aio.errors import InvalidRequestError
+from etcd_aio.arguments import encode_key, flag, lease_id, parse_word, to_bytes, whole_number
+from etcd_aio.errors import InvalidRequestError, LeaseProvidedError, ValueProvidedError
 from etcd_aio.kv.compare import Compare
-from etcd_aio.kv.operations import (
-    DeleteOp,
-    GetOp,
-    Op,
-    PutOp,
-    RangeOp,
-    TxnOp,
-    checked_compares,
-    checked_operations,
-    checked_put,
-)
-from etcd_aio.types import (
-    KeyLike,
-    KeyRange,
-    LeaseLike,
-    SortBy,
-    SortByLike,
-    SortOrder,
-    SortOrderLike,
-    ValueLike,
-    mutable_twin,
-)
+from etcd_aio.kv.operations import DeleteOp, GetOp, Op, PutOp, RangeOp, TxnOp
+from etcd_aio.types import KeyLike, KeyRange, LeaseLike, SortBy, SortByLike, SortOrder, SortOrderLike, ValueLike
 
-# Filling a twin takes a third of the time of the frozen class's own constructor.
-_MutableGetOp: Final = mutable_twin(GetOp)
-_MutableRangeOp: Final = mutable_twin(RangeOp)
+_T = TypeVar("_T")
 
 __all__ = ["DeleteOp", "GetOp", "Op", "PutOp", "RangeOp", "TxnOp", "delete", "get", "put", "range", "txn"]
 
@@ -77,15 +55,46 @@ def put(
     return checked_put(key, value, lease, prev_kv, ignore_value, ignore_lease)
 
 
+def checked_put(
+    key: KeyLike,
+    value: ValueLike | None,
+    lease: LeaseLike | None,
+    prev_kv: bool,
+    ignore_value: bool,
+    ignore_lease: bool,
+) -> PutOp:
+    """Make a put of the arguments of `Store.put`.
+
+    Raises:
+        InvalidRequestError, TypeError: as `Store.put` does before it sends anything.
+    """
+    encoded = encode_key(key)
+    # Most puts have no flags, and then there is nothing to check.
+    if ignore_value is not False or ignore_lease is not False or prev_kv is not False:
+        _check_put_flags(value, lease, prev_kv, ignore_value, ignore_lease)
+    if value is not None:
+        content = to_bytes(value, "value")
+    elif ignore_value:
+        content = b""
+    else:
+        raise InvalidRequestError("value is missing: give one, or ignore_value=True to keep the key's value")
+    return PutOp(encoded, content, 0 if lease is None else lease_id(lease), prev_kv, ignore_value, ignore_lease)
+
+
+def _check_put_flags(
+    value: ValueLike | None, lease: LeaseLike | None, prev_kv: bool, ignore_value: bool, ignore_lease: bool
+) -> None:
+    flag(prev_kv, "prev_kv")
+    if flag(ignore_value, "ignore_value") and value is not None:
+        raise ValueProvidedError("ignore_value=True keeps the key's value: leave value out")
+    if flag(ignore_lease, "ignore_lease") and lease is not None:
+        raise LeaseProvidedError("ignore_lease=True keeps the key's lease: leave lease= out")
+
+
 def get(key: KeyLike, *, revision: int = 0, serializable: bool = False, keys_only: bool = False) -> GetOp:
     """Get one key. See `Store.get` for the arguments and errors."""
-    made: Any = _MutableGetOp()
-    made.key = encode_key(key)
-    made.revision = whole_number(revision, "revision")
-    made.serializable = flag(serializable, "serializable")
-    made.keys_only = flag(keys_only, "keys_only")
-    made.__class__ = GetOp
-    return made  # type: ignore[no-any-return] # a GetOp by now
+    encoded, number = encode_key(key), whole_number(revision, "revision")
+    return GetOp(encoded, number, flag(serializable, "serializable"), flag(keys_only, "keys_only"))
 
 
 def range(  # noqa: A001 - etcd's own word
@@ -108,22 +117,20 @@ def range(  # noqa: A001 - etcd's own word
     max_create_revision: int = 0,
 ) -> RangeOp:
     """Get the keys of a range. See `Store.range` for the arguments and errors."""
-    made: Any = _MutableRangeOp()
-    made.keys = KeyRange.of(key, range_end=range_end, prefix=prefix, from_key=from_key, all_keys=all_keys)
-    made.limit = limit
-    made.revision = revision
-    made.sort_by = parse_word(SortBy, sort_by, "sort_by")
-    made.sort_order = parse_word(SortOrder, sort_order, "sort_order")
-    made.serializable = serializable
-    made.keys_only = keys_only
-    made.count_only = count_only
-    made.min_mod_revision = min_mod_revision
-    made.max_mod_revision = max_mod_revision
-    made.min_create_revision = min_create_revision
-    made.max_create_revision = max_create_revision
-    made.__class__ = RangeOp
-    made.__post_init__()
-    return made  # type: ignore[no-any-return] # a RangeOp by now
+    return RangeOp(
+        KeyRange.of(key, range_end=range_end, prefix=prefix, from_key=from_key, all_keys=all_keys),
+        limit,
+        revision,
+        parse_word(SortBy, sort_by, "sort_by"),
+        parse_word(SortOrder, sort_order, "sort_order"),
+        serializable,
+        keys_only,
+        count_only,
+        min_mod_revision,
+        max_mod_revision,
+        min_create_revision,
+        max_create_revision,
+    )
 
 
 def delete(
@@ -152,3 +159,27 @@ def txn(*, when: Iterable[Compare] = (), then: Iterable[Op] = (), otherwise: Ite
     return TxnOp(
         checked_compares(when, "when"), checked_operations(then, "then"), checked_operations(otherwise, "otherwise")
     )
+
+
+def checked_compares(compares: Iterable[Compare], where: str) -> tuple[Compare, ...]:
+    """Copy and check the comparisons given to `where`."""
+    copied = _copied(compares, where)
+    for item in copied:
+        if not isinstance(item, Compare):
+            raise TypeError(f'{where} takes comparisons such as Key("k").version == 1, got {type(item).__name__}')
+    return copied
+
+
+def checked_operations(operations: Iterable[Op], where: str) -> tuple[Op, ...]:
+    """Copy and check the operations given to `where`."""
+    copied = _copied(operations, where)
+    for item in copied:
+        if not isinstance(item, Op):
+            raise TypeError(f'{where} takes operations such as op.put("k", "v"), got {type(item).__name__}')
+    return copied
+
+
+def _copied(items: Iterable[_T], where: str) -> tuple[_T, ...]:
+    if isinstance(items, Compare | Op):
+        raise TypeError(f"{where} takes several: write {where}=[...]")
+    return tuple(items)

@@ -4,12 +4,13 @@ An operation holds checked arguments, encodes them as its message, and turns the
 the same value whether it is sent alone or within a txn.
 """
 
-from collections.abc import Iterable
+from collections.abc import Awaitable
 from dataclasses import field
-from typing import Any, ClassVar, Final, TypeAlias, TypeVar
+from typing import Any, ClassVar, Final, Protocol, TypeAlias, TypeVar
 
 from etcd_aio import methods
-from etcd_aio.arguments import encode_key, flag, lease_id, to_bytes, whole_number
+from etcd_aio.arguments import flag, whole_number
+from etcd_aio.base.call_options import RetryMode, Timeout
 from etcd_aio.codec import (
     MAX_DEPTH,
     write_DeleteRangeRequest,
@@ -19,17 +20,15 @@ from etcd_aio.codec import (
     write_TxnRequest,
 )
 from etcd_aio.dataclass import dataclass
-from etcd_aio.errors import InvalidRequestError, LeaseProvidedError, MalformedReplyError, ValueProvidedError
+from etcd_aio.errors import InvalidRequestError, MalformedReplyError
 from etcd_aio.kv.compare import Compare
 from etcd_aio.kv.endless_deletes import NOTHING, Extent
 from etcd_aio.types import (
     NO_END,
     DeleteResult,
     Header,
-    KeyLike,
     KeyRange,
     KeyValue,
-    LeaseLike,
     Operation,
     OpResult,
     PutResult,
@@ -37,14 +36,13 @@ from etcd_aio.types import (
     SortBy,
     SortOrder,
     TxnResult,
-    ValueLike,
-    mutable_twin,
+    fast_init,
     shown_key,
     shown_lease,
 )
 
-_T = TypeVar("_T")
 T_co = TypeVar("T_co", covariant=True)
+_Op_contra = TypeVar("_Op_contra", contravariant=True)
 
 # As `RangeRequest.SortTarget` and `RangeRequest.SortOrder` of etcd's messages.
 _SORT_TARGETS: Final = {
@@ -82,18 +80,28 @@ class KVOperation(Operation[T_co]):
         return False
 
     def extent(self) -> Extent:
-        """What this operation may write within a txn; reads write nothing."""
+        """The keys that this operation may write within a txn; none for reads."""
         return NOTHING
 
     def result(self, reply: Any) -> T_co:
-        """Return the result that a decoded reply of `method` means for this operation.
+        """Return the result that a decoded reply of `method` means for this operation: mostly the reply itself.
 
         Raises:
             MalformedReplyError: the reply does not answer this operation.
         """
-        raise NotImplementedError  # every operation below has its own
+        result: T_co = reply
+        return result
 
 
+class Sends(Protocol[_Op_contra, T_co]):
+    """Sends an operation: `Backend.do`."""
+
+    def __call__(self, operation: _Op_contra, *, timeout: Timeout, retry: RetryMode | None) -> Awaitable[T_co]:
+        """Send the operation."""
+        ...
+
+
+@fast_init
 @dataclass(frozen=True, slots=True, repr=False)
 class PutOp(KVOperation[PutResult]):
     """Put one key; the attributes are the arguments of `client.put()`."""
@@ -122,14 +130,12 @@ class PutOp(KVOperation[PutResult]):
     def extent(self) -> Extent:
         return Extent(self.key)
 
-    def result(self, reply: PutResult) -> PutResult:
-        return reply
-
     def __repr__(self) -> str:
         # Values are secrets.
         return f"PutOp(key={shown_key(self.key)}, value=<{len(self.value)} bytes>, lease={shown_lease(self.lease)})"
 
 
+@fast_init
 @dataclass(frozen=True, slots=True)
 class GetOp(KVOperation[KeyValue | None]):
     """Get one key; the attributes are the arguments of `client.get()`."""
@@ -151,6 +157,7 @@ class GetOp(KVOperation[KeyValue | None]):
         return reply.kvs[0] if reply.kvs else None
 
 
+@fast_init
 @dataclass(frozen=True, slots=True)
 class RangeOp(KVOperation[RangeResult]):
     """Get the keys of a range; the attributes are the arguments of `client.range()`.
@@ -205,9 +212,6 @@ class RangeOp(KVOperation[RangeResult]):
             max_create_revision=self.max_create_revision,
         )
 
-    def result(self, reply: RangeResult) -> RangeResult:
-        return reply
-
 
 @dataclass(frozen=True, slots=True)
 class DeleteOp(KVOperation[DeleteResult]):
@@ -232,9 +236,6 @@ class DeleteOp(KVOperation[DeleteResult]):
 
     def extent(self) -> Extent:
         return Extent(b"", self.keys.key) if self.has_endless_delete else NOTHING
-
-    def result(self, reply: DeleteResult) -> DeleteResult:
-        return reply
 
 
 @dataclass(frozen=True, slots=True)
@@ -280,7 +281,7 @@ class TxnOp(KVOperation[TxnResult]):
         return any(operation.has_endless_delete for operation in self.then + self.otherwise)
 
     def extent(self) -> Extent:
-        """What either branch may write.
+        """The keys that either branch may write.
 
         Raises:
             DuplicateKeyError: a branch would end the members of etcd, see `endless_deletes`.
@@ -293,9 +294,9 @@ class TxnOp(KVOperation[TxnResult]):
         return then.instead_of(otherwise)
 
     def result(self, reply: TxnResult, outer: Header = _NO_HEADER) -> TxnResult:
-        """As for every operation; `outer` is the header of the txn around this one.
+        """Return the result; `outer` is the header of the txn around this one.
 
-        etcd gives a nested txn no revision: it has the revision of the outer one.
+        etcd gives a nested txn no revision: it has the revision of the txn around it.
         """
         header = reply.header if reply.header.revision else outer
         operations = self.then if reply.succeeded else self.otherwise
@@ -313,7 +314,7 @@ class TxnOp(KVOperation[TxnResult]):
         )
 
     def _linearizable(self) -> "TxnOp":
-        """The same txn, but never answered from the state of a member that is behind.
+        """This txn, but never answered from the state of a member that is behind.
 
         etcd answers a txn from the member's own state if every operation in it is a serializable read. A txn without
         operations qualifies, so its comparisons could be judged on stale data. One linearizable count of a compared key
@@ -341,75 +342,6 @@ class TxnOp(KVOperation[TxnResult]):
 
 Op: TypeAlias = PutOp | GetOp | RangeOp | DeleteOp | TxnOp
 """One operation of a txn, or of `client.do()`."""
-
-# Filling a twin takes a third of the time of the frozen class's own constructor.
-_MutablePutOp: Final = mutable_twin(PutOp)
-
-
-def checked_put(
-    key: KeyLike,
-    value: ValueLike | None,
-    lease: LeaseLike | None,
-    prev_kv: bool,
-    ignore_value: bool,
-    ignore_lease: bool,
-) -> PutOp:
-    """Make a put of the arguments of `Store.put`.
-
-    Raises:
-        InvalidRequestError, TypeError: as `Store.put` does before it sends anything.
-    """
-    put: Any = _MutablePutOp()
-    put.key = encode_key(key)
-    # Most puts have no flags, and then there is nothing to check.
-    if ignore_value is not False or ignore_lease is not False or prev_kv is not False:
-        _check_put_flags(value, lease, prev_kv, ignore_value, ignore_lease)
-    if value is not None:
-        put.value = to_bytes(value, "value")
-    elif ignore_value:
-        put.value = b""
-    else:
-        raise InvalidRequestError("value is missing: give one, or ignore_value=True to keep the key's value")
-    put.lease = 0 if lease is None else lease_id(lease)
-    put.prev_kv = prev_kv
-    put.ignore_value = ignore_value
-    put.ignore_lease = ignore_lease
-    put.__class__ = PutOp
-    return put  # type: ignore[no-any-return] # a PutOp by now
-
-
-def _check_put_flags(
-    value: ValueLike | None, lease: LeaseLike | None, prev_kv: bool, ignore_value: bool, ignore_lease: bool
-) -> None:
-    flag(prev_kv, "prev_kv")
-    if flag(ignore_value, "ignore_value") and value is not None:
-        raise ValueProvidedError("ignore_value=True keeps the key's value: leave value out")
-    if flag(ignore_lease, "ignore_lease") and lease is not None:
-        raise LeaseProvidedError("ignore_lease=True keeps the key's lease: leave lease= out")
-
-
-def checked_compares(compares: Iterable[Compare], where: str) -> tuple[Compare, ...]:
-    """Copy and check the comparisons given to `where`."""
-    copied = _copied(compares, where)
-    for item in copied:
-        if not isinstance(item, Compare):
-            raise TypeError(f'{where} takes comparisons such as Key("k").version == 1, got {type(item).__name__}')
-    return copied
-
-
-def checked_operations(operations: Iterable[Op], where: str) -> tuple[Op, ...]:
-    """Copy and check the operations given to `where`."""
-    copied = _copied(operations, where)
-    for item in copied:
-        if not isinstance(item, Op):
-            raise TypeError(f'{where} takes operations such as op.put("k", "v"), got {type(item).__name__}')
-    return copied
-
-
-def _copied(items: Iterable[_T], where: str) -> tuple[_T, ...]:
-    if isinstance(items, Compare | Op):
-        raise TypeError(f"{where} takes several: write {where}=[...]")
-    return tuple(items)
 
 
 def _check_bounds(what: str, least: int, greatest: int) -> None:

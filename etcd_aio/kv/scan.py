@@ -7,9 +7,9 @@ A stream that breaks is opened again after the last received key, on any member.
 on with pages from there.
 """
 
-from collections.abc import AsyncIterator, Awaitable
+from collections.abc import AsyncIterator
 from dataclasses import replace
-from typing import TYPE_CHECKING, Final, Protocol, Self
+from typing import TYPE_CHECKING, Final, Protocol, Self, TypeAlias
 
 from etcd_aio import methods
 from etcd_aio.base.call_options import RetryMode, Timeout
@@ -25,7 +25,7 @@ from etcd_aio.errors import (
     StatusCode,
     TooManyRequestsError,
 )
-from etcd_aio.kv.operations import RangeOp
+from etcd_aio.kv.operations import RangeOp, Sends
 from etcd_aio.types import Header, KeyRange, KeyValue, RangeResult, SortBy, SortOrder
 
 if TYPE_CHECKING:
@@ -36,12 +36,8 @@ _GROWTH_DIVISOR: Final = 16  # grow by a sixteenth after each page that fits: ab
 _NO_HEADER: Final = Header()
 
 
-class ReadPage(Protocol):
-    """Reads one page of a range: `Backend.do`."""
-
-    def __call__(self, operation: RangeOp, *, timeout: Timeout, retry: RetryMode | None) -> Awaitable[RangeResult]:
-        """Send the operation."""
-        ...
+ReadPage: TypeAlias = Sends[RangeOp, RangeResult]
+"""Reads one page of a range."""
 
 
 class Timing(Protocol):
@@ -135,7 +131,7 @@ class Scan(AsyncIterator[KeyValue]):
         return self._pages.revision
 
     def pages(self) -> "ScanPages":
-        """The same scan by whole pages instead of single keys.
+        """This scan by whole pages instead of single keys.
 
         Raises:
             ClientUsageError: single keys were already taken, so the rest of a page would be lost.
@@ -182,7 +178,6 @@ class ScanPages(AsyncIterator[RangeResult]):
         self,
         read_page: ReadPage,
         first: RangeOp,
-        *,
         page_size: int,
         timeout: Timeout,
         retry: RetryMode | None,

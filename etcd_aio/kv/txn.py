@@ -1,23 +1,15 @@
 """The builder behind `client.txn()`: when, then, otherwise, in this order."""
 
 import warnings
-from collections.abc import Awaitable
-from typing import TYPE_CHECKING, NoReturn, Protocol, Self
+from typing import TYPE_CHECKING, NoReturn, Self
 
 from etcd_aio.base.call_options import UNSET, RetryMode, Timeout
 from etcd_aio.base.reprs import when_constructed
 from etcd_aio.errors import ClientUsageError, InvalidRequestError
 from etcd_aio.kv.compare import Compare
-from etcd_aio.kv.operations import Op, TxnOp, checked_compares, checked_operations
+from etcd_aio.kv.op import checked_compares, checked_operations
+from etcd_aio.kv.operations import Op, Sends, TxnOp
 from etcd_aio.types import TxnResult
-
-
-class DoTxn(Protocol):
-    """Sends a txn: `Backend.do`."""
-
-    def __call__(self, operation: TxnOp, *, timeout: Timeout, retry: RetryMode | None) -> Awaitable[TxnResult]:
-        """Send the operation."""
-        ...
 
 
 class Txn:
@@ -33,7 +25,7 @@ class Txn:
 
     __slots__ = ("_do", "_is_pending", "_otherwise", "_then", "_when")
 
-    def __init__(self, do: DoTxn) -> None:
+    def __init__(self, do: Sends[TxnOp, TxnResult]) -> None:
         self._do = do
         self._when: tuple[Compare, ...] | None = None
         self._then: tuple[Op, ...] | None = None

@@ -9,10 +9,11 @@ from typing import Protocol, TypeVar
 from etcd_aio.arguments import encode_key, lease_id
 from etcd_aio.base.call_options import RetryMode, Timeout
 from etcd_aio.base.contention import Contention
-from etcd_aio.base.deadline import NEVER, time_left
+from etcd_aio.base.deadline import time_left
 from etcd_aio.errors import EtcdTimeoutError
 from etcd_aio.kv.compare import Key
-from etcd_aio.kv.operations import GetOp, PutOp, TxnOp, checked_put
+from etcd_aio.kv.op import checked_put
+from etcd_aio.kv.operations import GetOp, PutOp, TxnOp
 from etcd_aio.types import KeyLike, KeyValue, LeaseLike, Operation, ValueLike, shown_keys
 
 _R = TypeVar("_R")
@@ -49,12 +50,12 @@ class Update:
         # Each attempt reads, so none knows more than the others: all of them wait.
         contention, conflicts = Contention(8.0), 0
         while True:
-            found = await self._store.do(GetOp(self._key), timeout=_left(deadline, clock()), retry=None)
+            found = await self._store.do(GetOp(self._key), timeout=time_left(deadline, clock()), retry=None)
             put = self._next(found)
             unchanged = Key(self._key).mod_revision == (0 if found is None else found.mod_revision)
             # Not "always", even if that is the client's mode: a repeated copy would take the first one for a conflict.
             sent = clock()
-            result = await self._store.do(TxnOp((unchanged,), (put,)), timeout=_left(deadline, sent), retry="safe")
+            result = await self._store.do(TxnOp((unchanged,), (put,)), timeout=time_left(deadline, sent), retry="safe")
             if result:
                 return _written(put, found, result.revision)
             contention.measured(clock() - sent)
@@ -82,10 +83,6 @@ class Update:
         error.call = f"update {shown_keys(self._key)}"
         error.seconds = seconds
         return error
-
-
-def _left(deadline: float, now: float) -> float | None:
-    return None if deadline == NEVER else time_left(deadline, now)
 
 
 def _written(put: PutOp, before: KeyValue | None, revision: int) -> KeyValue:

@@ -1,13 +1,14 @@
 """Leases: the lease calls, their arguments and their results."""
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from typing import TYPE_CHECKING, TypeAlias
 
 from etcd_aio import methods, pb
 from etcd_aio.arguments import flag, lease_id
 from etcd_aio.base.call_options import UNSET, RetryMode, Timeout
 from etcd_aio.lease.arguments import checked_id, checked_ttl
-from etcd_aio.lease.keeper import LeaseKeeper
 from etcd_aio.lease.kept_lease import KeptLease, OnDoubt, OnEnd
+from etcd_aio.lease.lease import Lease, OnLost
 from etcd_aio.types import (
     LeaseGrantResult,
     LeaseKeepAliveResult,
@@ -18,10 +19,10 @@ from etcd_aio.types import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from etcd_aio.error_handler import Invoker
+    from etcd_aio.lease.keeper import LeaseKeeper
     from etcd_aio.lease.pool import LeasePool
+
+Show: TypeAlias = Callable[[LeaseTimeToLiveResult], LeaseTimeToLiveResult]
 
 
 class Leases:
@@ -29,34 +30,34 @@ class Leases:
 
     A lease argument is an id or an object with an `.id`. Every call takes `timeout` and `retry`, and raises, as the
     key-value calls do.
+
+    Args:
+        keeper: keeps the leases of the client; or the calls of another store, for a view that shows their keys in
+            another way: a subclass with a `time_to_live` of its own.
     """
 
-    def __init__(self, invoker: "Invoker", keeper: LeaseKeeper) -> None:
-        self._invoker = invoker
-        self._keeper = keeper
-        self._pool: LeasePool | None = None
+    def __init__(self, keeper: "LeaseKeeper | Leases") -> None:
+        self._keeper: LeaseKeeper
+        self._pools: list[LeasePool]  # one, after its first use
+        self._keeper, self._pools = (keeper._keeper, keeper._pools) if isinstance(keeper, Leases) else (keeper, [])
 
     @property
     def pool(self) -> "LeasePool":
         """The leases that the client lends for one acquisition each, as to locks; made at its first use. For recipes.
 
-        A lease that is given back clean is lent again, so an acquisition mostly needs no grant. Closing the client
+        A lease that is returned clean is lent again, so an acquisition mostly needs no grant. Closing the client
         tells the borrowers, while it still works.
         """
-        if self._pool is None:
+        if not self._pools:
             from etcd_aio.lease.pool import LeasePool
 
-            self._pool = LeasePool(self._keeper, self._invoker.client)
-        return self._pool
+            self._pools.append(LeasePool(self._keeper, self._keeper.invoker.client))
+        return self._pools[0]
 
     @property
     def used_pool(self) -> "LeasePool | None":
         """The pool if it was used, for closing the client."""
-        return self._pool
-
-    def through(self, show: "Callable[[LeaseTimeToLiveResult], LeaseTimeToLiveResult]") -> "Leases":
-        """The same calls, with the keys of a lease as a store that wraps another one shows them."""
-        return ViewedLeases(self, show)
+        return self._pools[0] if self._pools else None
 
     def kept(
         self,
@@ -95,6 +96,12 @@ class Leases:
             InvalidRequestError, LeaseTTLTooLargeError, TypeError: an argument is invalid.
         """
         return KeptLease(self._keeper, ttl, id=id, adopt=adopt, timeout=timeout, on_end=on_end, on_doubt=on_doubt)
+
+    def block(
+        self, ttl: int, on_lost: OnLost, *, id: int | None = None, adopt: bool = False, timeout: Timeout = UNSET
+    ) -> Lease:
+        """A lease for a block; see `Client.lease`."""
+        return Lease(self._keeper, ttl, on_lost, id=id, adopt=adopt, timeout=timeout)
 
     async def grant(
         self, ttl: int, id: int | None = None, *, timeout: Timeout = UNSET, retry: RetryMode | None = None
@@ -157,38 +164,10 @@ class Leases:
             LeaseTimeToLiveResult: `is_expired` is True if there is no such lease, which raises no error.
         """
         request = pb.LeaseTimeToLiveRequest(id=lease_id(lease), keys=flag(keys, "keys"))
-        return await self._invoker.unary(methods.LEASE_TIME_TO_LIVE, request, timeout=timeout, retry=retry)
+        return await self._keeper.invoker.unary(methods.LEASE_TIME_TO_LIVE, request, timeout=timeout, retry=retry)
 
     async def list(self, *, timeout: Timeout = UNSET, retry: RetryMode | None = None) -> LeaseListResult:
         """List the ids of all leases."""
-        return await self._invoker.unary(methods.LEASE_LEASES, pb.LeaseLeasesRequest(), timeout=timeout, retry=retry)
-
-
-class ViewedLeases(Leases):
-    """The lease calls, as a store that wraps another one shows them.
-
-    Args:
-        leases: those of the store beneath.
-        show: returns the result of `time_to_live` with the keys as they are to be seen.
-    """
-
-    def __init__(self, leases: Leases, show: "Callable[[LeaseTimeToLiveResult], LeaseTimeToLiveResult]") -> None:
-        super().__init__(leases._invoker, leases._keeper)
-        self._leases = leases
-        self._show = show
-
-    @property
-    def pool(self) -> "LeasePool":
-        """The leases that the client lends; see `Leases.pool`."""
-        return self._leases.pool
-
-    @property
-    def used_pool(self) -> "LeasePool | None":
-        """The pool if it was used."""
-        return self._leases.used_pool
-
-    async def time_to_live(
-        self, lease: LeaseLike, keys: bool = False, *, timeout: Timeout = UNSET, retry: RetryMode | None = None
-    ) -> LeaseTimeToLiveResult:
-        """Get how long a lease still lasts; see `Leases.time_to_live`. `keys` are those that the store has."""
-        return self._show(await self._leases.time_to_live(lease, keys, timeout=timeout, retry=retry))
+        return await self._keeper.invoker.unary(
+            methods.LEASE_LEASES, pb.LeaseLeasesRequest(), timeout=timeout, retry=retry
+        )

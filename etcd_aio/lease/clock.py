@@ -63,7 +63,7 @@ class LeaseClock:
         return instant if instant == inf else min(instant - self.suspended(), self._loop_time() + LOOK_EVERY)
 
     def slept_within(self, seconds: float) -> float:
-        """How long the machine was suspended, if that was noticed in the last `seconds`; else 0."""
+        """Return the seconds of a suspension of the machine that was noticed in the last `seconds`; else 0."""
         now = self.now()
         return self._slept if self._slept_at >= now - seconds else 0.0
 

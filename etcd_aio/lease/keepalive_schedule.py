@@ -122,7 +122,7 @@ class ScheduledLease:
         self.added = 0  # the number of its adding: those of requests that were sent later are larger
 
 
-class _Request:
+class _Renewal:
     """A request in flight."""
 
     __slots__ = ("id", "is_first", "number", "patience", "sent_at")
@@ -158,7 +158,7 @@ class KeepAliveSchedule:
         self._ready: _Ready = []  # (urgency, number, lease); likewise
         self._refused: dict[ScheduledLease, None] = {}
         self._window = WINDOW
-        self._unanswered: deque[_Request] = deque()
+        self._unanswered: deque[_Renewal] = deque()
         self._numbers = 0
         self._is_open = False
         self._is_given_up = False
@@ -231,7 +231,7 @@ class KeepAliveSchedule:
             self._numbers += 1
             left = lease.deadline - now
             patience = self._patience.held(lease.ttl, left, now) if lease.is_held else self._patience.single()
-            under_way.append(_Request(lease.id, self._numbers, now, patience, is_first=not under_way))
+            under_way.append(_Renewal(lease.id, self._numbers, now, patience, is_first=not under_way))
             self._silent_at = min(self._silent_at, now + patience)
             requests.append(pb.LeaseKeepAliveRequest(id=lease.id))
         return requests
@@ -335,7 +335,7 @@ class KeepAliveSchedule:
         return self.is_needed
 
     def on_end(self, error: EtcdError) -> None:
-        """There will be no further stream, so every lease is lost now."""
+        """The last stream has ended, so every lease is lost now."""
         self._close()
         leases = [lease for same_id in self._leases.values() for lease in same_id]
         for lease in leases:
@@ -350,7 +350,7 @@ class KeepAliveSchedule:
 
     # Refused leases.
 
-    def _put_off(self, request: _Request, error: EtcdError, now: float, *, is_refusal: bool) -> None:
+    def _put_off(self, request: _Renewal, error: EtcdError, now: float, *, is_refusal: bool) -> None:
         """Send a request after all others, since an error was the answer to it; later, if that was a refusal of it."""
         self._window = 1
         asked = [lease for lease in self._leases.get(request.id, ()) if request.number > lease.added]
@@ -432,7 +432,7 @@ class KeepAliveSchedule:
 
     # Silence and stalls.
 
-    def _answered(self, lease_id: int) -> _Request | None:
+    def _answered(self, lease_id: int) -> _Renewal | None:
         """Take out the oldest request of this lease."""
         unanswered = self._unanswered
         if unanswered and unanswered[0].id == lease_id:

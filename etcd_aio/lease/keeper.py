@@ -6,17 +6,19 @@
 import asyncio
 import logging
 import os
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final, TypeAlias, TypeVar
 
 from etcd_aio import pb
-from etcd_aio.base.aio import resolve, start_background_task, start_task, start_timer_at, wait_until
+from etcd_aio.base.aio import resolve, start_background_task, start_task, start_timer_at, wait_until, wake
 from etcd_aio.base.call_options import UNSET, RetryMode, Timeout
 from etcd_aio.base.deadline import time_left
 from etcd_aio.base.logs import Log, log_of
 from etcd_aio.base.suspension import suspended_seconds
 from etcd_aio.codec import header_of
 from etcd_aio.errors import (
+    ClientClosedError,
     EtcdError,
     LeaseExistsError,
     LeaseExpiredError,
@@ -59,12 +61,15 @@ class LeaseKeeper:
         suspended: returns how long the machine has been suspended so far.
 
     Attributes:
+        invoker: see above.
         clock: the clock of all deadlines of leases.
-        doubts: who is told when the store may be another one than before.
+        doubts: functions to call when the store may be another one than before.
         losses: the warning for leases that were lost.
         refusals: the warning for leases that the server refuses to renew.
         leftovers: the warning for leases that could not be revoked.
-        endings: the tasks that revoke a lease whose block is over; closing the client waits for them a little.
+        is_closing: the client is being closed, so no lease begins any more.
+        unsettled: leases that are being granted, and tasks that revoke one whose block is over; closing the client
+            waits for them a little.
     """
 
     def __init__(
@@ -73,7 +78,7 @@ class LeaseKeeper:
         draw_id: Callable[[], int] | None = None,
         suspended: Callable[[], float] = suspended_seconds,
     ) -> None:
-        self._invoker = invoker
+        self.invoker = invoker
         self._draw_id = _draw_id if draw_id is None else draw_id
         self.clock = LeaseClock(invoker.clock, suspended)
         self._on_change = invoker.observers.lease_changed
@@ -85,7 +90,8 @@ class LeaseKeeper:
         self.doubts = invoker.doubts
         self._revisions: dict[int, int] = {}  # the last one of each member that has renewed a lease
         self._tasks: set[asyncio.Task[object]] = set()
-        self.endings: set[asyncio.Task[None]] = set()
+        self.is_closing = False
+        self.unsettled: set[asyncio.Future[None]] = set()
         self._outage: EtcdError | None = None  # of this turn of the loop
         self.losses = RateLimitedWarning(self._log, "%d leases were lost; the first: %s")
         self.refusals = RateLimitedWarning(self._log, "the server refuses to renew %d leases; the first: %s")
@@ -99,7 +105,7 @@ class LeaseKeeper:
 
     def call_deadline(self, timeout: Timeout) -> float:
         """The instant of the loop's clock until which a call that begins now may last."""
-        return self._invoker.deadline(timeout, self._invoker.clock())
+        return self.invoker.deadline(timeout, self.invoker.clock())
 
     async def grant(
         self, id: int, ttl: int, timeout: Timeout, retry: RetryMode | None = None, *, is_own_id: bool
@@ -107,15 +113,15 @@ class LeaseKeeper:
         """Grant a lease. See `Leases.grant`; `is_own_id` is True if this client has drawn the id."""
         deadline = self.call_deadline(timeout)
         try:
-            reply = await self._invoker.unary(
+            reply = await self.invoker.unary(
                 LEASE_GRANT, pb.LeaseGrantRequest(ttl=ttl, id=id), timeout=timeout, retry=retry
             )
         except LeaseExistsError as error:
             if not is_own_id or not error.maybe_applied:
                 raise
             # No other client draws this id: an attempt whose answer was lost has granted it.
-            left = time_left(deadline, self._invoker.clock())
-            result = await self._invoker.unary(LEASE_TIME_TO_LIVE, pb.LeaseTimeToLiveRequest(id=id), timeout=left)
+            left = time_left(deadline, self.invoker.clock())
+            result = await self.invoker.unary(LEASE_TIME_TO_LIVE, pb.LeaseTimeToLiveRequest(id=id), timeout=left)
             if result.is_expired:
                 raise LeaseNotFoundError from error
             return LeaseGrantResult(result.header, id, result.granted_ttl)
@@ -125,13 +131,13 @@ class LeaseKeeper:
         """Revoke a lease. See `Leases.revoke`."""
         deadline = self.call_deadline(timeout)
         try:
-            return await self._invoker.unary(LEASE_REVOKE, pb.LeaseRevokeRequest(id=id), timeout=timeout, retry=retry)
+            return await self.invoker.unary(LEASE_REVOKE, pb.LeaseRevokeRequest(id=id), timeout=timeout, retry=retry)
         except LeaseNotFoundError as error:
             if not error.maybe_applied:
                 raise
             # An attempt whose answer was lost has revoked it.
-            left = time_left(deadline, self._invoker.clock())
-            result = await self._invoker.unary(LEASE_TIME_TO_LIVE, pb.LeaseTimeToLiveRequest(id=id), timeout=left)
+            left = time_left(deadline, self.invoker.clock())
+            result = await self.invoker.unary(LEASE_TIME_TO_LIVE, pb.LeaseTimeToLiveRequest(id=id), timeout=left)
             return LeaseRevokeResult(result.header)
 
     def hold(self, lease_id: int, ttl: int, deadline: float, on_renewed: OnRenewed, on_loss: OnLoss) -> ScheduledLease:
@@ -143,7 +149,7 @@ class LeaseKeeper:
     def tell(self, event: LeaseEvent, lease_id: int, ttl: int, error: EtcdError | None = None) -> None:
         """Tell the observers of a change of a lease."""
         if self._on_change is not None:
-            self._on_change(LeaseChange(event, lease_id, ttl, error, self._invoker.client))
+            self._on_change(LeaseChange(event, lease_id, ttl, error, self.invoker.client))
 
     def saw(self, header: Header) -> None:
         """Note the revision of a member. It goes back if the member was restored from a backup."""
@@ -166,8 +172,8 @@ class LeaseKeeper:
     async def renew_once(self, lease_id: int, timeout: Timeout = UNSET) -> tuple[LeaseKeepAliveResult, float]:
         """Renew a lease now, and return the answer and the local deadline; see `Leases.keep_alive_once`."""
         self._wake()
-        began = self._invoker.clock()
-        deadline = self._invoker.deadline(timeout, began)
+        began = self.invoker.clock()
+        deadline = self.invoker.deadline(timeout, began)
         renewal = _SingleRenewal(self, lease_id)
         scheduled = self._schedule.renew_once(lease_id, renewal, self.clock.now())
         try:
@@ -199,9 +205,26 @@ class LeaseKeeper:
     ) -> "asyncio.Task[None]":
         """Run what revokes a lease, as `run` does; it does not outlive a close for long."""
         task = self.run(revocation, name, is_awaited=is_awaited)
-        self.endings.add(task)
-        task.add_done_callback(self.endings.discard)
+        self.unsettled.add(task)
+        task.add_done_callback(self.unsettled.discard)
         return task
+
+    @contextmanager
+    def beginning(self) -> Iterator[None]:
+        """A block in which a lease is granted, or the revocation of what may be granted is started.
+
+        Raises:
+            ClientClosedError: the client is being closed.
+        """
+        if self.is_closing:
+            raise ClientClosedError
+        settled: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self.unsettled.add(settled)
+        try:
+            yield
+        finally:
+            self.unsettled.discard(settled)
+            wake(settled)
 
     def verify(self, scheduled: ScheduledLease) -> None:
         """Find out whether a lease exists, after the member of the stream has denied it."""
@@ -209,7 +232,7 @@ class LeaseKeeper:
 
     def explain(self, error: EtcdError, lease_id: int) -> None:
         """Note on an error that it is about renewing this lease."""
-        self._invoker.explain(error, LEASE_KEEP_ALIVE, pb.LeaseKeepAliveRequest(id=lease_id))
+        self.invoker.explain(error, LEASE_KEEP_ALIVE, pb.LeaseKeepAliveRequest(id=lease_id))
 
     def renewal_error(self, scheduled: ScheduledLease) -> EtcdError | None:
         """Why this lease cannot be renewed at present: the server refuses to, or there is no stream; else None."""
@@ -257,11 +280,11 @@ class LeaseKeeper:
         A member that led before it froze answers from the state of that time. A linearizable read makes it catch up
         with the cluster, or fail. Its next answer about the lease is then true of the cluster.
         """
-        clock = self._invoker.clock
+        clock = self.invoker.clock
         deadline = clock() + min(scheduled.deadline - self.clock.now(), _VERIFY_SECONDS)
         for _ in range(_VERIFY_ATTEMPTS):
             caught_up = await self._catch_up(endpoint, time_left(deadline, clock()))
-            result = await self._invoker.unary(
+            result = await self.invoker.unary(
                 LEASE_TIME_TO_LIVE,
                 pb.LeaseTimeToLiveRequest(id=scheduled.id),
                 timeout=time_left(deadline, clock()),
@@ -276,7 +299,7 @@ class LeaseKeeper:
     async def _catch_up(self, endpoint: str, timeout: float) -> int:
         """Make a member catch up with the cluster; return the member's id, 0 if it is unknown."""
         try:
-            result = await self._invoker.unary(
+            result = await self.invoker.unary(
                 RANGE, pb.RangeRequest(key=b"\0", count_only=True), timeout=timeout, endpoint=endpoint
             )
         except PermissionDeniedError:

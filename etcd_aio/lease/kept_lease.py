@@ -11,10 +11,18 @@ from typing import TYPE_CHECKING, ClassVar, Final, Self, TypeAlias
 from etcd_aio.arguments import flag
 from etcd_aio.base.aio import Latch
 from etcd_aio.base.call_options import UNSET, Timeout
+from etcd_aio.base.closing import CANCELLED_SECONDS
 from etcd_aio.base.deadline import time_left
 from etcd_aio.base.not_awaitable import NotAwaitable
 from etcd_aio.base.reprs import when_constructed
-from etcd_aio.errors import ClientUsageError, EtcdError, InvalidRequestError, LeaseLostError, LeaseNotFoundError
+from etcd_aio.errors import (
+    ClientClosedError,
+    ClientUsageError,
+    EtcdError,
+    InvalidRequestError,
+    LeaseLostError,
+    LeaseNotFoundError,
+)
 from etcd_aio.lease.arguments import checked_id, checked_ttl
 from etcd_aio.types import LeaseGrantResult, LeaseKeepAliveResult, LeaseRevokeResult, shown_lease
 
@@ -28,9 +36,7 @@ OnEnd: TypeAlias = Callable[[LeaseLostError | None], None]
 OnDoubt: TypeAlias = Callable[[], None]
 """Called when the store may be another one than before, which may lack the keys of the lease."""
 
-_NOT_BEGUN: Final = "the lease has not begun: write `await kept.begin()`"
 _REVOKE_SECONDS: Final = 2.0  # on closing: twice etcd's default election timeout
-_CANCELLED_SECONDS: Final = 0.5  # on closing by a cancellation: an interrupted program ends within a second
 
 
 class KeptLease(NotAwaitable):
@@ -66,7 +72,7 @@ class KeptLease(NotAwaitable):
         "ttl",
     )
 
-    usage: ClassVar[str] = _NOT_BEGUN
+    usage: ClassVar[str] = "the lease has not begun: write `await kept.begin()`"
 
     def __init__(
         self,
@@ -124,10 +130,14 @@ class KeptLease(NotAwaitable):
         if self._loop is not None or self._is_closed:
             raise ClientUsageError("a kept lease can only begin once: make another one")
         self._loop = asyncio.get_running_loop()
-        await self._obtain(self._loop)
-        if self._is_closed:
-            self._keeper.end(self._revoke_quietly(self._id), f"revoke lease 0x{self._id:x}")
-            raise ClientUsageError("the lease was closed while it began")
+        with self._keeper.beginning():
+            await self._obtain(self._loop)
+            if self._is_closed or self._keeper.is_closing:
+                if self._is_closed or not self._adopts:
+                    self._keeper.end(self._revoke_quietly(self._id), f"revoke lease 0x{self._id:x}")
+                raise (
+                    ClientUsageError("the lease was closed while it began") if self._is_closed else ClientClosedError()
+                )
         self._scheduled = self._keeper.hold(self._id, self.ttl, self._deadline, self._on_renewed, self._on_lost)
         self._keeper.doubts.add(self._doubt)  # of this lease alone: leases may have the same `on_doubt`
         self._keeper.tell("granted", self._id, self.ttl)
@@ -157,7 +167,7 @@ class KeptLease(NotAwaitable):
             self._gone.set()
         elif not self._gone.is_set():
             self._end()
-            await self._revoke_shielded(_CANCELLED_SECONDS if is_cancelled else None)
+            await self._revoke_shielded(CANCELLED_SECONDS if is_cancelled else None)
 
     # State.
 
@@ -169,7 +179,7 @@ class KeptLease(NotAwaitable):
             ClientUsageError: the lease has not begun, so it does not exist yet.
         """
         if self._scheduled is None:
-            raise ClientUsageError(_NOT_BEGUN)
+            raise ClientUsageError(self.usage)
         return self._id
 
     @property
@@ -181,14 +191,20 @@ class KeptLease(NotAwaitable):
 
     @property
     def renewal_error(self) -> EtcdError | None:
-        """Why the lease cannot be renewed at present; None if it can. See `Lease.renewal_error`."""
+        """Why the lease cannot be renewed at present; None if it can.
+
+        A `NoAvailableEndpointsError`: no member is reached. A `PermissionDeniedError`: the server refuses to renew this
+        lease, since the user may not write one of the keys that are attached to it (from etcd 3.5 on).
+        """
         return None if self._scheduled is None else self._keeper.renewal_error(self._scheduled)
 
     @property
     def is_lost(self) -> bool:
-        """Whether the lease was lost. Once True, it stays True. Thread-safe.
+        """Whether the lease was lost while it was held. Once True, it stays True.
 
-        Reading it after the local deadline loses the lease for good; see `Lease.is_lost`.
+        It is also True if the local deadline has passed while the event loop was blocked, or while the machine was
+        suspended (on Linux; other systems may not count that time). Reading it then loses the lease for good, even if
+        an acknowledgement lies unread in the socket, since the caller may have acted on the answer. Thread-safe.
         """
         if self.error is not None or self._is_overdue:
             return True
@@ -216,7 +232,7 @@ class KeptLease(NotAwaitable):
         return result
 
     async def revoke(self, *, timeout: Timeout = UNSET) -> LeaseRevokeResult:
-        """End the lease. It is not renewed any more, even if the call fails.
+        """End the lease before its block ends. It is not renewed any more, even if the call fails.
 
         Raises:
             ClientUsageError: the lease has not begun.
@@ -237,10 +253,8 @@ class KeptLease(NotAwaitable):
             ClientUsageError: the lease has not begun.
         """
         lease_id = self.id
-        if not self._is_orphan and not self._gone.is_set():
-            self._keeper.tell("ended", self._id, self.ttl)
-        self._is_orphan = True
         self._keep_no_more()
+        self._is_orphan = True
         return lease_id
 
     def _now(self, loop: asyncio.AbstractEventLoop) -> float:
@@ -258,7 +272,7 @@ class KeptLease(NotAwaitable):
     def _on_lost(self, error: LeaseLostError) -> None:
         self.error = error
         self._gone.set()
-        self._doubt_no_more()
+        self._keeper.doubts.remove(self._doubt)
         self._keeper.tell("lost", self._id, self.ttl, error)
         self._tell(error)
 
@@ -320,10 +334,8 @@ class KeptLease(NotAwaitable):
         self.ttl = renewed.ttl
 
     def _end(self) -> None:
-        if not self._is_orphan and not self._gone.is_set():
-            self._keeper.tell("ended", self._id, self.ttl)
-        self._gone.set()
         self._keep_no_more()
+        self._gone.set()
         self._tell(None)
 
     def _tell(self, error: LeaseLostError | None) -> None:
@@ -332,16 +344,15 @@ class KeptLease(NotAwaitable):
             on_end(error)
 
     def _keep_no_more(self) -> None:
-        self._doubt_no_more()
+        if not self._is_orphan and not self._gone.is_set():
+            self._keeper.tell("ended", self._id, self.ttl)
+        self._keeper.doubts.remove(self._doubt)
         if self._scheduled is not None:
             self._keeper.forget(self._scheduled)
 
     def _doubt(self) -> None:
         if self.on_doubt is not None:
             self.on_doubt()
-
-    def _doubt_no_more(self) -> None:
-        self._keeper.doubts.remove(self._doubt)
 
     async def _revoke_shielded(self, longest: float | None) -> None:
         task = self._keeper.end(self._revoke_quietly(self._id), f"revoke lease 0x{self._id:x}", is_awaited=True)

@@ -1,4 +1,8 @@
-"""Loans: a lease for one acquisition, and its lender: a pool, or a session."""
+"""Loans: a lease that is borrowed for one acquisition, and its source: a pool, or a session.
+
+An acquisition ends in one of three ways. It returns the lease: its key is deleted, and no request that could create it
+again is unanswered. It revokes it, if that is in doubt. Or it abandons it: another process goes on with the key.
+"""
 
 import asyncio
 from collections.abc import Coroutine
@@ -12,23 +16,26 @@ T = TypeVar("T")
 
 
 class Loan:
-    """A lease for one acquisition. It ends by `give_back`, `abandon` or `discard`, whichever comes first.
+    """A lease for one acquisition. It ends by `give_back`, `revoke` or `abandon`, whichever comes first.
 
     Args:
-        kept: the lease.
+        kept: the lease; an attribute, too.
 
     Attributes:
-        kept: the same.
-        holder: the task that has borrowed it; None once the acquisition has ended.
+        holder: the task that has borrowed it; None once the acquisition is ending.
         is_doubtful: the store may be another one than that in which the lease was clean.
+        is_orphan: its keys are to stay when the acquisition ends, for another process that adopts the lease.
+        was_idle: it was granted before this acquisition, so it may have ended unnoticed.
     """
 
-    __slots__ = ("_callback", "_doubted", "_error", "holder", "is_doubtful", "kept")
+    __slots__ = ("_callback", "_doubted", "_error", "holder", "is_doubtful", "is_orphan", "kept", "was_idle")
 
     def __init__(self, kept: KeptLease) -> None:
         self.kept = kept
-        self.holder: asyncio.Task[object] | None = None
-        self.is_doubtful = False
+        self.holder: asyncio.Task[object] | None = asyncio.current_task()
+        self.is_doubtful: bool = False
+        self.is_orphan: bool = False
+        self.was_idle: bool = False
         self._callback: OnLoss | None = None
         self._doubted: OnDoubt | None = None
         self._error: LeaseLostError | None = None
@@ -58,20 +65,12 @@ class Loan:
         """Whether it was lost. Thread-safe."""
         return self._error is not None or self.kept.is_lost
 
-    @property
-    def is_orphan(self) -> bool:
-        """Whether its keys are to stay when the acquisition ends, for another process that adopts the lease."""
-        return False
-
-    @property
-    def was_idle(self) -> bool:
-        """Whether it was granted before this acquisition, so that it may have ended unnoticed."""
-        return False
-
     def on_loss(self, callback: OnLoss | None) -> None:
         """Call this when the lease is lost, at once if it is lost already; None: the acquisition is ending."""
         self._callback = callback
-        if callback is not None and self._error is not None:
+        if callback is None:
+            self.holder = None
+        elif self._error is not None:
             self._callback = None
             callback(self._error)
 
@@ -79,8 +78,8 @@ class Loan:
         """Call this whenever the store may be another one than before; None: no more."""
         self._doubted = callback
 
-    def tell(self, error: LeaseLostError) -> None:
-        """The lease is lost for the holder, who is told at once."""
+    def lose(self, error: LeaseLostError) -> None:
+        """The lease is lost: the holder learns that at once."""
         if self._error is None:
             self._error = error
             callback, self._callback = self._callback, None
@@ -94,17 +93,17 @@ class Loan:
             self._doubted()
 
     def give_back(self) -> None:
-        """End the acquisition: its key is deleted, and no request that could create it again is unanswered."""
+        """Return the lease: its key is deleted, and no request that could create it again is unanswered."""
         raise NotImplementedError  # pools and sessions have their own
 
     def abandon(self) -> None:
-        """End the acquisition, and leave the lease and its keys as they are, for another process."""
+        """Leave the lease and its keys as they are, for another process."""
         raise NotImplementedError  # pools and sessions have their own
 
-    async def discard(self) -> bool:
-        """End the acquisition and have its key deleted, whatever request may still create it.
+    async def revoke(self) -> bool:
+        """Have the key deleted, whatever request may still create it.
 
-        It returns when that is done, or when etcd does it by itself. It raises no `EtcdError`.
+        It ends when that is done, or when etcd does it by itself. It raises no `EtcdError`.
 
         Returns:
             Whether it is done.
@@ -120,12 +119,16 @@ class LeaseSource(Protocol):
         """Set once it lends no lease any more: the client is being closed, or the session has ended."""
         ...
 
-    async def borrow(self, ttl: int, key_prefix: bytes) -> Loan:
-        """Lend a lease for a key with this prefix.
+    async def borrow(self, ttl: int, key_prefix: bytes, *, waits: bool = True) -> Loan | None:
+        """Borrow a lease for a key with this prefix.
 
         Args:
             ttl: of the lease, in seconds; a session has one lease, with its own.
             key_prefix: of the key; a pool lends a lease of its own for each.
+            waits: for other tasks of a session that use the prefix.
+
+        Returns:
+            The lease; None if another task uses the prefix, and this does not wait.
 
         Raises:
             LeaseLostError: it is a session that is over.
@@ -136,12 +139,8 @@ class LeaseSource(Protocol):
         """
         ...
 
-    async def try_borrow(self, ttl: int, key_prefix: bytes) -> Loan | None:
-        """As `borrow`; but None at once if it is a session, and a task uses the prefix."""
-        ...
-
     async def adopt(self, id: int) -> Loan:
-        """Take over a lease that exists already, and lend it.
+        """Take over a lease that exists already, and borrow it.
 
         Raises:
             LeaseNotFoundError: there is no such lease.

@@ -51,7 +51,7 @@ def due_at(ttl: float, deadline: float, leases: int) -> float:
 
 
 class Patience:
-    """How long answers may take, by those of the past."""
+    """The time that answers may take, by those of the past."""
 
     __slots__ = ("_before", "_last", "_quick_until", "_silences")
 

@@ -13,27 +13,31 @@ revoked.
 """
 
 import asyncio
+import logging
 from collections.abc import Coroutine
-from contextlib import suppress
 from math import inf
-from typing import TYPE_CHECKING, Final, Protocol, TypeVar
+from typing import TYPE_CHECKING, Final, TypeVar
 
 from etcd_aio.base.aio import start_background_task, start_timer, start_timer_at, wake
+from etcd_aio.base.logs import log_of
 from etcd_aio.base.pauses import SOON, Pauses
 from etcd_aio.errors import (
     ClientClosedError,
     EtcdError,
     EtcdTimeoutError,
     LeaseLostError,
+    LeaseNotFoundError,
     NoAvailableEndpointsError,
 )
 from etcd_aio.lease.kept_lease import KeptLease
-from etcd_aio.lease.pooled_lease import PooledLease
+from etcd_aio.lease.loans import Loan
 
 if TYPE_CHECKING:
     from etcd_aio.lease.keeper import LeaseKeeper
 
 T = TypeVar("T")
+
+logger: Final = logging.getLogger("etcd_aio.locks")
 
 MAX_IDLE: Final = 8
 """Idle leases of one TTL: more than most programs hold at once, and cheap to renew."""
@@ -49,19 +53,93 @@ CLOSE_SECONDS: Final = 0.5
 """Seconds that closing waits for revocations; what is left ends by its TTL."""
 
 _ADOPTED_TTL: Final = 1  # of no effect: an adopted lease has its own
+_REVOKE_SECONDS: Final = 2.0  # for one attempt: twice etcd's default election timeout
 _EARLY: Final = 0.001  # seconds: a timer may fire a little early
 
 
-class Closing(Protocol):
-    """A session that stands beside a pool."""
+class PooledLease(Loan):
+    """One lease of a pool. It is the loan of its present holder.
 
-    def close(self, error: LeaseLostError) -> None:
-        """Lend the lease no more, and tell the holders that it is lost, while its client still works."""
-        ...
+    Args:
+        pool: the pool.
+        kept: the lease, which has not begun.
+        is_adopted: it was another client's, so it is revoked when its holder returns it.
 
-    def is_lent(self, closer: "asyncio.Task[object] | None") -> bool:
-        """Whether a task other than the one that closes has not ended its acquisition yet."""
-        ...
+    Attributes:
+        wanted_ttl: the TTL that was asked for.
+        idle_since: the instant of the loop's clock at which it was returned last.
+    """
+
+    __slots__ = ("_is_adopted", "_is_revoked", "_pool", "idle_since", "wanted_ttl")
+
+    def __init__(self, pool: "LeasePool", kept: KeptLease, *, is_adopted: bool = False) -> None:
+        super().__init__(kept)
+        self._pool = pool
+        self._is_adopted = is_adopted
+        self._is_revoked = False
+        self.wanted_ttl = kept.ttl
+        self.idle_since = 0.0
+        kept.on_end, kept.on_doubt = self._on_end, self.doubt
+
+    def _on_end(self, error: LeaseLostError | None) -> None:
+        self._pool.drop_idle(self)
+        if error is not None:
+            self.lose(error)
+
+    def doubt(self) -> None:
+        """See `Loan.doubt`. It may have keys that were deleted, so it is not lent again."""
+        if self._pool.drop_idle(self):
+            self._pool.run(self.revoke(), "revocation of an idle lease")
+        super().doubt()
+
+    def give_back(self) -> None:
+        """See `Loan.give_back`."""
+        self._callback = self._doubted = None
+        if self._is_adopted or self.is_doubtful or self._pool.over.is_set():
+            self._pool.run(self.revoke(), "revocation of a lease")
+        elif self._error is not None:
+            self._pool.ended(self)  # it is gone
+        else:
+            self._pool.returned(self)
+
+    def abandon(self) -> None:
+        """See `Loan.abandon`: it is not renewed any more, and not revoked."""
+        self._callback = self._doubted = None
+        self.kept.orphan()
+        self._pool.ended(self)
+
+    async def revoke(self) -> bool:
+        """See `Loan.revoke`: with patience, until it is done or the TTL has passed.
+
+        A lost lease is revoked too, with one attempt: a new leader may have given it another TTL.
+        """
+        self._callback = self._doubted = None
+        try:
+            return await self._revoke_patiently()
+        finally:
+            self._pool.ended(self)
+
+    async def _revoke_patiently(self) -> bool:
+        if self._is_revoked:
+            return False
+        self._is_revoked = True
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + (0 if self.is_lost else self.ttl)
+        pauses = Pauses(SOON)
+        while True:
+            try:
+                await self.kept.revoke(timeout=_REVOKE_SECONDS)
+            except LeaseNotFoundError:
+                return True
+            except EtcdError as error:
+                wait = pauses.next()
+                if not error.retryable or loop.time() + wait >= deadline:
+                    text = "lease 0x%x of a lock could not be revoked; it expires after its TTL: %s"
+                    log_of(logger, self._pool.name).warning(text, self.id, error)
+                    return False
+                await asyncio.sleep(wait)
+            else:
+                return True
 
 
 class LeasePool:
@@ -71,40 +149,42 @@ class LeasePool:
         lease.on_loss(self._on_loss)        put keys with `lease.id`
         ...
         lease.give_back()                   every key is deleted, and every request that attaches one was answered
-        await lease.discard()               or not: it is revoked, and its keys are deleted
+        await lease.revoke()                or not: its keys are deleted with it
 
     Locks, elections and recipes of this library borrow here. `run` runs clean-up that may outlive the caller.
 
     Args:
         keeper: grants the leases, and keeps them alive.
-        name: of the client, for lines in logs.
+        name: of the client, for lines in logs; an attribute, too.
 
     Attributes:
-        name: the same.
         over: set once it lends no lease any more, since the client is being closed.
+        closing_error: the error that holders get then.
     """
 
     def __init__(self, keeper: "LeaseKeeper", name: str = "") -> None:
         self._keeper = keeper
         self.name = name
         self._idle: dict[int, list[PooledLease]] = {}  # by the TTL asked for; the last one is lent first
-        self._lent: dict[PooledLease, None] = {}
-        self._sessions: dict[Closing, None] = {}
+        self._lent: dict[Loan, None] = {}  # of sessions too
         self._tasks: set[asyncio.Task[object]] = set()
         self._timer: asyncio.TimerHandle | None = None
         self.over = asyncio.Event()
+        self.closing_error = LeaseLostError("the client is being closed")
+        self.closing_error.__cause__ = ClientClosedError()
         self._closer: asyncio.Task[object] | None = None
         self._closed_at = inf  # when closing waits no longer
         self._change: asyncio.Future[None] | None = None  # awaited while closing
 
-    async def borrow(self, ttl: int, key_prefix: bytes = b"") -> PooledLease:
-        """Lend an idle lease of this TTL, unless its renewal is overdue, or a new one.
+    async def borrow(self, ttl: int, key_prefix: bytes = b"", *, waits: bool = True) -> PooledLease:
+        """Borrow an idle lease of this TTL, unless its renewal is overdue, or a new one.
 
         A grant that is refused by a member in trouble is repeated, for at most the TTL.
 
         Args:
             ttl: of the lease, in seconds.
-            key_prefix: of the key, as of `LeaseSource.borrow`. It changes nothing here: the lease has no other holder.
+            key_prefix: as of `LeaseSource.borrow`, like `waits`: of no effect, since the lease has no other holder.
+            waits: of no effect.
 
         Raises:
             ClientClosedError: the client is closed.
@@ -117,80 +197,77 @@ class LeasePool:
         for lease in reversed(idle):
             if lease.remaining > lease.ttl * _LEFT and not self.over.is_set():
                 idle.remove(lease)
-                return self._lend(lease)
+                lease.holder = asyncio.current_task()
+                self.lent(lease)
+                return lease
         loop = asyncio.get_running_loop()
         give_up_at = loop.time() + ttl
         pauses = Pauses(SOON)
         while True:
-            if self.over.is_set():
-                raise ClientClosedError
             lease = PooledLease(self, KeptLease(self._keeper, ttl))
+            self.lent(lease)  # from now on closing waits for it
             granting = start_background_task(lease.kept.begin(), name="etcd_aio lease of a lock")
             try:
                 await _granted(granting)
-                return self._lend(lease)
             except asyncio.CancelledError:
                 self.run(self._take_back_later(lease, granting), "lease of a lock")
                 raise
             except EtcdError as error:
+                self.ended(lease)
                 wait = pauses.next()
                 # With these two, the client has tried for as long as a call may take.
                 is_final = isinstance(error, NoAvailableEndpointsError | EtcdTimeoutError) or not error.retryable
                 if is_final or loop.time() + wait > give_up_at:
                     raise
                 await asyncio.sleep(wait)
-
-    async def try_borrow(self, ttl: int, key_prefix: bytes = b"") -> PooledLease:
-        """As `borrow`: there is a lease for each."""
-        return await self.borrow(ttl)
+            else:
+                if self.over.is_set():
+                    lease.give_back()
+                    raise ClientClosedError
+                return lease
 
     async def adopt(self, id: int) -> PooledLease:
-        """See `LeaseSource.adopt`. The lease is revoked when it is given back."""
-        if self.over.is_set():
-            raise ClientClosedError
+        """See `LeaseSource.adopt`. The lease is revoked when it is returned."""
         lease = PooledLease(self, KeptLease(self._keeper, _ADOPTED_TTL, id=id, adopt=True), is_adopted=True)
         await lease.kept.begin()
-        if self.over.is_set():
-            lease.abandon()
-            raise ClientClosedError
-        return self._lend(lease)
-
-    def _lend(self, lease: PooledLease) -> PooledLease:
-        if self.over.is_set():
-            self.take_back(lease)
-            raise ClientClosedError
-        lease.holder = asyncio.current_task()
-        self._lent[lease] = None
+        self.lent(lease)
         return lease
 
     async def _take_back_later(self, lease: PooledLease, granting: "asyncio.Task[KeptLease]") -> None:
-        with suppress(EtcdError):
+        try:
             await _granted(granting)
-            self.take_back(lease)
+        except EtcdError:
+            self.ended(lease)
+        else:
+            lease.give_back()
 
-    def take_back(self, lease: PooledLease) -> None:
+    # The other side of loans.
+
+    def lent(self, loan: Loan) -> None:
+        """A lease is borrowed: closing loses it, and waits for its end."""
+        self._lent[loan] = None
+
+    def ended(self, loan: Loan) -> None:
+        """A lease is borrowed no longer."""
+        loan.holder = None
+        self._lent.pop(loan, None)
+        wake(self._change)
+
+    def returned(self, lease: PooledLease) -> None:
         """Keep a clean lease for its next holder, or revoke it if there are enough."""
-        self.forget(lease)
-        if lease.was_told and not self.over.is_set():
-            return  # the lease is gone; a pool that closes sets `was_told` of leases that exist, too
+        self.ended(lease)
         idle = self._idle.setdefault(lease.wanted_ttl, [])
-        if self.over.is_set() or len(idle) >= MAX_IDLE:
+        if len(idle) >= MAX_IDLE:
             self.run(lease.revoke(), "revocation of an idle lease")
             return
         loop = asyncio.get_running_loop()
-        lease.idle_since = loop.time()
+        lease.idle_since, lease.was_idle = loop.time(), True
         idle.append(lease)
         if self._timer is None:
             self._timer = start_timer(IDLE_SECONDS, self._revoke_idle)
 
-    def forget(self, lease: PooledLease) -> None:
-        """A lease is lent no longer."""
-        lease.holder = None
-        self._lent.pop(lease, None)
-        wake(self._change)
-
     def drop_idle(self, lease: PooledLease) -> bool:
-        """See `Lender.drop_idle`."""
+        """Never lend this lease again. Returns whether it was idle."""
         idle = self._idle.get(lease.wanted_ttl, [])
         was_idle = lease in idle
         if was_idle:
@@ -209,19 +286,6 @@ class LeasePool:
             oldest = min([oldest, *(lease.idle_since for lease in idle)])
         if oldest < inf:
             self._timer = start_timer_at(oldest + IDLE_SECONDS, self._revoke_idle)
-
-    def join(self, session: Closing) -> None:
-        """Close this session together with the pool."""
-        self._sessions[session] = None
-
-    def part(self, session: Closing) -> None:
-        """This session has ended."""
-        self._sessions.pop(session, None)
-        self.wake()
-
-    def wake(self) -> None:
-        """An acquisition has ended, which closing may wait for."""
-        wake(self._change)
 
     def run(self, work: Coroutine[object, object, T], name: str) -> "asyncio.Task[T]":
         """See `LeaseSource.run`."""
@@ -245,6 +309,7 @@ class LeasePool:
         loop = asyncio.get_running_loop()
         if not self.over.is_set():
             self.over.set()
+            self._keeper.is_closing = True
             self._closed_at = loop.time() + CLOSE_SECONDS
             self._close(asyncio.current_task())
         while self._tasks or self._is_lent():
@@ -257,10 +322,7 @@ class LeasePool:
 
     def _is_lent(self) -> bool:
         """Whether a task other than the one that closes has not ended its acquisition yet."""
-        closer = self._closer
-        return any(lease.holder is not closer for lease in self._lent) or any(
-            session.is_lent(closer) for session in self._sessions
-        )
+        return any(loan.holder is not self._closer for loan in self._lent)
 
     def _close(self, closer: "asyncio.Task[object] | None") -> None:
         self._closer = closer
@@ -269,12 +331,8 @@ class LeasePool:
         for lease in [lease for idle in self._idle.values() for lease in idle]:
             self.run(lease.revoke(), "revocation of an idle lease")
         self._idle.clear()
-        error = LeaseLostError("the client is being closed")
-        error.__cause__ = ClientClosedError()
-        for lease in tuple(self._lent):
-            lease.tell(error)
-        for session in tuple(self._sessions):
-            session.close(error)
+        for loan in tuple(self._lent):
+            loan.lose(self.closing_error)
 
 
 async def _granted(granting: "asyncio.Task[KeptLease]") -> None:

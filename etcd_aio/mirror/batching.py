@@ -26,15 +26,19 @@ class Limits:
     ops: int
     bytes: int
 
+    def halved(self, *, by_ops: bool) -> "Limits":
+        """The limits to try next."""
+        return Limits(max(1, self.ops // 2), self.bytes) if by_ops else Limits(self.ops, self.bytes // 2)
+
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class CopyTxn:
     """The changes of one txn.
 
     Attributes:
         changes: each key once.
-        revision: of the source; with this step everything up to it is copied.
-        is_complete: nothing of a later revision is copied: the next step does not belong to the same revision.
+        revision: of the source; with this txn everything up to it is copied.
+        is_complete: nothing of a later revision is copied: the next txn does not belong to the same revision.
     """
 
     changes: tuple[Change, ...]
@@ -63,27 +67,21 @@ def pack(changes: Iterable[Change], limits: Limits) -> Iterator[tuple[Change, ..
         yield tuple(part)
 
 
-def steps(changes: Iterable[tuple[int, Change]], before: int, limits: Limits) -> Iterator[Step]:
-    """Make txns of changes.
-
-    Args:
-        changes: each with its revision, in the order of revisions; whole revisions.
-        before: the revision that is copied already.
-        limits: of a txn.
-    """
+def txns_of(changes: Iterable[tuple[int, Change]], before: int, limits: Limits) -> Iterator[CopyTxn]:
+    """Make txns of whole revisions: of changes in order, each with its revision. The one before is copied already."""
     joined: dict[bytes, bytes | None] = {}
     size = 0
     for revision, group in groupby(changes, key=lambda change: change[0]):
         own = [change for _, change in group]
         added = sum(map(size_of, own))
         if joined and (len(joined) + len(own) > limits.ops or size + added > limits.bytes):
-            yield Step(tuple(joined.items()), before)
+            yield CopyTxn(tuple(joined.items()), before)
             joined, size = {}, 0
         parts = list(pack(own, limits))
         for part in parts[:-1]:
-            yield Step(part, before, is_complete=False)
+            yield CopyTxn(part, before, is_complete=False)
         joined.update(parts[-1])
         size += sum(map(size_of, parts[-1])) if len(parts) > 1 else added
         before = revision
     if joined:
-        yield Step(tuple(joined.items()), before)
+        yield CopyTxn(tuple(joined.items()), before)

@@ -1,11 +1,10 @@
 """Follow: all keys of a prefix and then every change of them, as one iterator that can be resumed.
 
 It joins a scan and a watch: pages of the keys at one revision, then batches of whole revisions from the next one on.
-Each batch says how far the receiver is with it, and a later follow goes on from there.
+Each batch has the revision that the receiver has reached with it, from which a later follow continues.
 """
 
-from collections.abc import AsyncIterator, Collection
-from types import TracebackType
+from collections.abc import AsyncIterator, Collection, Sequence
 from typing import ClassVar, Final, Self
 
 from etcd_aio import UNSET, Event, EventType, KeyLike, KeyRange, KeyValue, Scan, Timeout, Watcher, op
@@ -16,6 +15,7 @@ from etcd_aio.dataclass import dataclass
 from etcd_aio.errors import ClientUsageError, CompactedError, StoreRolledBackError
 from etcd_aio.mirror.reconcile import Merge, changed_since
 from etcd_aio.mirror.sorting import sorted_keys
+from etcd_aio.types import Header
 
 _STREAM: Final = "etcd_aio mirror"
 """A stream of their own, so that no other watch requests progress on it: before etcd 3.4.25 and 3.5.8 the answer can
@@ -30,8 +30,8 @@ class MirrorBatch:
 
     Attributes:
         changes: puts and deletes. Those of one revision are in one batch, except in the base.
-        revision: how far the receiver is once it has applied the batch: `follow(..., since=revision)` goes on from
-            here. It is 0, or what it was before, until the base is complete.
+        revision: of the receiver, once it has applied the batch: `follow(..., since=revision)` continues from here. It
+            is 0, or what it was before, until the base is complete.
         is_base: whether the changes come from a list of the keys, and not from their history.
     """
 
@@ -92,14 +92,15 @@ class Follow(NotAwaitable, AsyncIterator[MirrorBatch]):
         self._is_entered = True
         return self
 
-    async def __aexit__(
-        self, exc_type: type[BaseException] | None, exc: BaseException | None, traceback: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *exc: object) -> None:
         await self.aclose()
 
     async def aclose(self) -> None:
         """End it, and close its scan and its watch at once. Safe to repeat."""
         self._is_closed = True
+        await self._stop()
+
+    async def _stop(self) -> None:
         base, self._base = self._base, None
         watcher, self._watcher = self._watcher, None
         if base is not None:
@@ -145,42 +146,42 @@ class Follow(NotAwaitable, AsyncIterator[MirrorBatch]):
         return batch
 
     async def _next(self) -> MirrorBatch | None:
-        """The next batch; None if something else is to be done before."""
+        """The next batch; None if another step comes before it."""
         if self._error is not None:
             raise self._error.with_traceback(None)  # it is raised repeatedly, and the traceback would grow
         try:
             if self._must_list:
                 await self._begin_base(self._revision)
-            if self._base is not None:
-                return await self._next_of_base(self._base)
+            if (base := self._base) is not None:
+                batch = await base.next(self._revision)
+                if base.is_complete:
+                    self._base = None
+                return batch
             if self._is_closed:
                 return None
             if self._watcher is None:
                 await self._begin_watch()
                 return None
-            batch = await self._watcher.next_batch()
+            received = await self._watcher.next_batch()
         except (CompactedError, StoreRolledBackError) as error:
             await self._list_again(error)
             return None
-        return MirrorBatch(batch.events, batch.revision)
+        return MirrorBatch(received.events, received.revision)
 
     async def _list_again(self, error: CompactedError | StoreRolledBackError) -> None:
-        """The history is not there: go on with the difference to the known keys.
+        """The history is not there: continue with the difference to the known keys.
 
         Raises:
             CompactedError, StoreRolledBackError: they are not known, or cannot be listed.
         """
-        base, self._base = self._base, None
-        watcher, self._watcher = self._watcher, None
-        if watcher is not None:
-            await watcher.aclose()
-        if base is not None:
-            await base.aclose()
+        was_listing = self._base is not None
+        await self._stop()
         # A list goes back only in a store that has seen more, such as `client.ordered()`: the next list would, too.
-        if self._known is None or (base is not None and isinstance(error, StoreRolledBackError)):
+        if self._known is None or (was_listing and isinstance(error, StoreRolledBackError)):
             self._error = error
             raise error
-        self._revision = 0 if isinstance(error, StoreRolledBackError) else self._revision
+        if isinstance(error, StoreRolledBackError):
+            self._revision = 0
         self._must_list = True
 
     # The base.
@@ -190,12 +191,6 @@ class Follow(NotAwaitable, AsyncIterator[MirrorBatch]):
         if not self._is_closed:
             self._must_list = False
             self._base = _Base(self._store.scan(prefix=self._prefix, timeout=self._timeout), keys, complete_to)
-
-    async def _next_of_base(self, base: "_Base") -> MirrorBatch:
-        changes, is_last = await base.next()
-        if is_last:
-            self._base = None
-        return MirrorBatch(changes, base.revision if is_last else self._revision, is_base=True)
 
     # The changes.
 
@@ -209,12 +204,11 @@ class Follow(NotAwaitable, AsyncIterator[MirrorBatch]):
         )
         await watcher.__aenter__()
         try:
-            # A watch from the future waits: only a read tells that the store is behind. It comes second, since a watch
+            # A watch from the future waits: only a read shows that the store is behind. It comes second, since a watch
             # notices by itself if the store goes back later.
-            look = op.range(self._keys.key, count_only=True)
-            head = (await self._store.do(look, timeout=self._timeout)).revision
-            if head < self._revision:
-                raise StoreRolledBackError(revision=head, seen=self._revision)
+            head = await head_of(self._store, self._keys, self._timeout)
+            if head.revision < self._revision:
+                raise StoreRolledBackError(revision=head.revision, seen=self._revision)
         except BaseException:  # a cancellation too
             await watcher.aclose()
             raise
@@ -225,43 +219,43 @@ class Follow(NotAwaitable, AsyncIterator[MirrorBatch]):
 
 
 class _Base:
-    """The keys as they are, by pages: what a receiver lacks that has some keys as they were.
+    """The keys as they are, by pages, without those that the receiver has up to a revision.
 
-    Args:
-        scan: of the keys.
-        known: the keys that the receiver has, sorted.
-        complete_to: the revision up to which it has the changes of these.
+    Attributes:
+        is_complete: whether the last page was read.
     """
 
     def __init__(self, scan: Scan, known: Collection[bytes], complete_to: int) -> None:
         self._pages = scan.pages()
         self._complete_to = complete_to
+        self.is_complete = False
         self._merge: Merge[KeyValue, None] | None = None
         if known:
             self._merge = Merge()
             self._merge.destination.add(tuple(known), (None,) * len(known), is_last=True)
 
-    @property
-    def revision(self) -> int:
-        """The revision of the keys, once a page was read."""
-        return self._pages.revision
-
-    async def next(self) -> tuple[tuple[Event, ...], bool]:
-        """The changes of the next page, and whether it is the last one."""
+    async def next(self, before: int) -> MirrorBatch:
+        """The changes of the next page; all but the last one have the revision before."""
         page = await anext(self._pages)
-        put = EventType.PUT
-        if self._merge is None:
-            return tuple([Event(put, kv) for kv in page.kvs]), not page.more
-        self._merge.source.add([kv.key for kv in page.kvs], page.kvs, is_last=not page.more)
-        source, known = self._merge.take()
-        puts, gone = changed_since(source, known, self._complete_to)
         revision = self._pages.revision
-        deletes = [Event(EventType.DELETE, KeyValue(key, mod_revision=revision)) for key in gone]
-        return (*[Event(put, kv) for kv in puts], *deletes), not page.more
+        self.is_complete = not page.more
+        puts: Sequence[KeyValue] = page.kvs
+        gone: list[bytes] = []
+        if self._merge is not None:
+            self._merge.source.add([kv.key for kv in page.kvs], page.kvs, is_last=self.is_complete)
+            puts, gone = changed_since(*self._merge.take(), self._complete_to)
+        changes = [Event(EventType.PUT, kv) for kv in puts]
+        changes += [Event(EventType.DELETE, KeyValue(key, mod_revision=revision)) for key in gone]
+        return MirrorBatch(tuple(changes), revision if self.is_complete else before, is_base=True)
 
     async def aclose(self) -> None:
         """Close the scan."""
         await self._pages.aclose()
+
+
+async def head_of(store: StoreCalls, keys: KeyRange, timeout: Timeout = UNSET) -> Header:
+    """The cluster and its revision now, by a read of one key: a prefix itself is a key that the user may read."""
+    return (await store.do(op.range(keys.key, count_only=True), timeout=timeout)).header
 
 
 def follow(
@@ -272,7 +266,7 @@ def follow(
     known: Collection[KeyLike] | None = None,
     timeout: Timeout = UNSET,
 ) -> Follow:
-    """All keys of a prefix, and then every change of them.
+    """Read all keys of a prefix, and then every change of them.
 
         async with follow(client, "svc/") as batches:
             async for batch in batches:
@@ -282,10 +276,10 @@ def follow(
     Args:
         store: a client, or what serves as one.
         prefix: of the keys; empty is every key.
-        since: the `revision` of the last batch that was applied, to go on after it. 0 begins with the base: all keys
+        since: the `revision` of the last batch that was applied, to continue after it. 0 begins with the base: all keys
             at one revision, page by page.
         known: the keys that the receiver has. If the history after `since` is compacted, or the store went back, the
-            iteration goes on with a base that has the difference: the keys that were put since, or are not known, and
+            iteration continues with a base that has the difference: the keys that were put since, or are not known, and
             deletes of the known ones that are gone. It is read when it is needed, so give the dict or set that the
             batches are applied to. Default: None, that is an error.
         timeout: seconds for each request; the client's default if it is not given.

@@ -1,33 +1,23 @@
 """Mirror: copies a prefix to another cluster, and keeps the copy equal to it.
 
 The theory of its writes is in `checkpoint.py`. A mirror has no state but the checkpoint at the destination, so it may
-be stopped at any instant. It reads the checkpoint, and goes on with the changes after it; where that cannot be, it
+be stopped at any instant. It reads the checkpoint, and continues with the changes after it; where that cannot be, it
 compares both sides and copies the differences.
 """
 
 import secrets
 from collections.abc import Iterator
-from dataclasses import replace
 from typing import Final, NoReturn
 
-from etcd_aio import EtcdError, Event, KeyLike, KeyRange, op
+from etcd_aio import EtcdError, Event, KeyLike, KeyRange
 from etcd_aio.arguments import encode_key, finite_seconds, to_bytes, whole_number
 from etcd_aio.base import NEVER, KeySpace, Pauses, Waiters, key_space_of, when_constructed
 from etcd_aio.calls import StoreCalls
 from etcd_aio.dataclass import dataclass
-from etcd_aio.errors import (
-    ClientUsageError,
-    CompactedError,
-    InvalidRequestError,
-    MirrorError,
-    StoreRolledBackError,
-)
-from etcd_aio.mirror.base_copy import BaseCopy
-from etcd_aio.mirror.batching import Limits, Step, steps
-from etcd_aio.mirror.checkpoint import Checkpoint as Checkpoint
-from etcd_aio.mirror.follow import Follow as Follow
-from etcd_aio.mirror.follow import MirrorBatch as MirrorBatch
-from etcd_aio.mirror.follow import follow as follow
+from etcd_aio.errors import ClientUsageError, CompactedError, InvalidRequestError, MirrorError, StoreRolledBackError
+from etcd_aio.mirror.base_copy import copy_base
+from etcd_aio.mirror.batching import CopyTxn, Limits, txns_of
+from etcd_aio.mirror.follow import Follow, MirrorBatch, follow, head_of
 from etcd_aio.mirror.reconcile import Change
 from etcd_aio.mirror.writer import CheckpointChanged, MirrorWriter, TooLarge, passes
 from etcd_aio.types import Header
@@ -75,7 +65,7 @@ class Mirror:
 
     Each revision of the source becomes one txn of the destination, so its txns stay atomic; small revisions share a
     txn. The checkpoint, a key of the destination, is put in the same txn, so a mirror may be stopped or killed at any
-    time, and the next one goes on exactly there, also if a write was under way. Keys that were deleted meanwhile are
+    time, and the next one continues exactly there, also if a write was under way. Keys that were deleted meanwhile are
     deleted, even if the history is compacted.
 
     Everything under `to_prefix` belongs to the mirror: keys that the source does not have are deleted. Values are
@@ -115,21 +105,23 @@ class Mirror:
         self._source = source
         self._destination = destination
         self._prefix = to_bytes(prefix, "prefix")
+        self._keys = KeyRange.of(prefix=self._prefix)
         self._to_prefix = self._prefix if to_prefix is None else to_bytes(to_prefix, "to_prefix")
         default_key = _CHECKPOINTS + self._to_prefix
         self._key = default_key if checkpoint_key is None else encode_key(checkpoint_key, "checkpoint_key")
         self._limits = Limits(whole_number(max_txn_ops, "max_txn_ops", minimum=1), _MAX_TXN_BYTES)
-        self._delay = finite_seconds(takeover_delay, "takeover_delay")
         one, other = (key_space_of(store) or KeySpace(store) for store in (source, destination))
         self._prefixes = prefix_there, copies_there = one.prefix + self._prefix, other.prefix + self._to_prefix
         written = (copies_there, other.prefix + self._key)
         self._overlaps = prefix_there.startswith(copies_there) or any(key.startswith(prefix_there) for key in written)
         if self._overlaps and one.client is other.client:
             raise InvalidRequestError("prefix and to_prefix overlap in one store: the mirror would copy its own writes")
-        self._writer = self._new_writer()
+        delay = finite_seconds(takeover_delay, "takeover_delay")
+        self._writer = MirrorWriter(destination, self._key, delay)
         self._batches: Follow | None = None
         self._revision = 0
-        self._statistics = MirrorStatistics()  # of earlier runs, and what the writer does not count
+        self._split = 0
+        self._compared = 0
         self._pauses = Pauses()
         self._must_compare = False
         self._is_running = False
@@ -139,7 +131,7 @@ class Mirror:
 
     @when_constructed
     def __repr__(self) -> str:
-        return f"<Mirror {KeyRange.of(prefix=self._prefix)} at revision {self.revision}>"
+        return f"<Mirror {self._keys} at revision {self.revision}>"
 
     @property
     def revision(self) -> int:
@@ -168,8 +160,7 @@ class Mirror:
         """
         if self._is_running:
             raise ClientUsageError("the mirror is running: make another one for another copy")
-        before, self._writer = self._writer, self._new_writer()
-        self._statistics = self._added(before)
+        self._writer.begin_run(secrets.token_hex(8))
         self._is_running = True
         try:
             while True:
@@ -178,7 +169,7 @@ class Mirror:
                 except CheckpointChanged:
                     pass  # load it again
                 except TooLarge as refusal:
-                    self._limits = _smaller(self._limits, refusal)
+                    self._limits = self._limits.halved(by_ops=refusal.by_ops)
                 except EtcdError as error:
                     lacks_history = isinstance(error, CompactedError | StoreRolledBackError)
                     if not lacks_history and not passes(error):
@@ -189,7 +180,7 @@ class Mirror:
                         await self._pauses.wait()
                     else:
                         self._pauses.failures += 1
-        except BaseException as end:  # a cancellation too: tasks in `wait` are told
+        except BaseException as end:  # a cancellation too: `wait_revision` raises it
             self._end = end
             raise
         finally:
@@ -198,7 +189,7 @@ class Mirror:
             self._ends += 1
             self._waiters.wake()
 
-    async def wait(self, revision: int) -> None:
+    async def wait_revision(self, revision: int) -> None:
         """Wait until the destination has every change of the source up to a revision; if need be, for the next run.
 
         Args:
@@ -221,28 +212,17 @@ class Mirror:
 
     def statistics(self) -> MirrorStatistics:
         """A snapshot of the counters."""
+        writer = self._writer
         is_connected = self._batches is not None and self._batches.is_connected
-        counters = self._added(self._writer)
-        return replace(counters, revision=self.revision, error=self._writer.error, is_connected=is_connected)
-
-    def _added(self, writer: MirrorWriter) -> MirrorStatistics:
-        before = self._statistics
-        return replace(
-            before,
-            txns=before.txns + writer.txns,
-            puts=before.puts + writer.puts,
-            deletes=before.deletes + writer.deletes,
-        )
-
-    def _new_writer(self) -> MirrorWriter:
-        return MirrorWriter(self._destination, self._key, secrets.token_hex(8), self._delay)
+        counters = self._revision, writer.txns, writer.puts, writer.deletes, self._split, self._compared
+        return MirrorStatistics(*counters, writer.error, is_connected)
 
     # Copying.
 
     async def _copy(self) -> NoReturn:
         """Copy from the checkpoint on, until that is not possible any more."""
         checkpoint = await self._writer.load()
-        head = await self._head()
+        head = await head_of(self._source, self._keys)
         resumes = checkpoint is not None and checkpoint.resumes(head.cluster_id, *self._prefixes, head.revision)
         if self._must_compare or checkpoint is None or not resumes:
             self._revision = 0
@@ -255,19 +235,13 @@ class Mirror:
                 await self._copy_changes(batch, batches)
         raise ClientUsageError("the client of the source is closed")
 
-    async def _head(self) -> Header:
-        """The cluster and the revision of the source."""
-        # A read of one key is enough; the prefix itself is a key that the user may read.
-        keys = KeyRange.of(prefix=self._prefix)
-        return (await self._source.do(op.range(keys.key, count_only=True))).header
-
     async def _copy_base(self, head: Header) -> None:
         # First the checkpoint: from then on, no write of an earlier run changes what is read.
         await self._writer.begin_base(head.cluster_id, *self._prefixes)
         if self._overlaps:
             await self._check_apart(head.revision)
-        self._statistics = replace(self._statistics, compared=self._statistics.compared + 1)
-        base = BaseCopy(
+        self._compared += 1
+        revision = await copy_base(
             self._source,
             self._destination,
             prefix=self._prefix,
@@ -276,8 +250,7 @@ class Mirror:
             limits=self._limits,
             write=self._writer.write_base,
         )
-        revision = await base.run()
-        await self._write(Step((), revision))
+        await self._write(CopyTxn((), revision))
         self._must_compare = False
 
     async def _copy_changes(self, batch: MirrorBatch, batches: Follow) -> None:
@@ -288,13 +261,13 @@ class Mirror:
             events += batch.changes
             revision = batch.revision
         is_split = False
-        for step in steps(self._changes(events), self.revision, self._limits):
-            await self._write(step)
-            if not step.is_complete and not is_split:
-                self._statistics = replace(self._statistics, split=self._statistics.split + 1)
-            is_split = not step.is_complete
+        for txn in txns_of(self._changes(events), self.revision, self._limits):
+            await self._write(txn)
+            if not txn.is_complete and not is_split:
+                self._split += 1
+            is_split = not txn.is_complete
         if self.revision < revision and not events:
-            await self._write(Step((), revision))  # so that no compaction overtakes a quiet prefix
+            await self._write(CopyTxn((), revision))  # so that no compaction overtakes a quiet prefix
 
     def _changes(self, events: list[Event]) -> Iterator[tuple[int, Change]]:
         """The changes at the destination that correspond to events of the source."""
@@ -309,36 +282,26 @@ class Mirror:
 
         The id of a cluster does not tell: clusters that were set up with the same addresses, such as etcd's defaults,
         have the same one. But in one cluster, a put falls between two reads, by their revisions. In two, it does not
-        do so time and again.
-
-        Args:
-            before: the revision of the source before the checkpoint was put.
+        do so time and again. The first read was before the checkpoint was put.
         """
         writer = self._writer
         for _ in range(_PROBES):
             checkpoint = writer.checkpoint
             if checkpoint is None or checkpoint.cluster_id != writer.cluster_id:
                 return
-            after = (await self._head()).revision
+            after = (await head_of(self._source, self._keys)).revision
             if not before < writer.revision <= after:
                 return
             before = after
             await writer.begin_base(checkpoint.cluster_id, *self._prefixes)
         raise MirrorError("source and destination are one cluster, and what is written there is below the prefix")
 
-    async def _write(self, step: Step) -> None:
-        await self._writer.write(step)
-        self._progressed(step.revision)
+    async def _write(self, txn: CopyTxn) -> None:
+        await self._writer.write(txn)
+        self._progressed(txn.revision)
 
     def _progressed(self, revision: int) -> None:
         self._revision = revision
         self._pauses.reset()
         self._writer.error = None
         self._waiters.wake()
-
-
-def _smaller(limits: Limits, refusal: TooLarge) -> Limits:
-    """The limits to try next."""
-    if refusal.by_ops:
-        return Limits(max(1, limits.ops // 2), limits.bytes)
-    return Limits(limits.ops, limits.bytes // 2)

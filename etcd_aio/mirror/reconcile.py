@@ -18,7 +18,7 @@ Change: TypeAlias = tuple[bytes, bytes | None]
 
 
 class _Side(Generic[S]):
-    """One of the two: the items that were read and not compared yet."""
+    """One side of a comparison: the items that were read and not compared yet."""
 
     __slots__ = ("is_complete", "items", "keys", "last")
 
@@ -76,25 +76,18 @@ class Merge(Generic[S, D]):
 
     def take(self) -> tuple[dict[bytes, S], dict[bytes, D]]:
         """Remove what both sides have passed: every key of the source and of the destination up to some key."""
-        sides = (self.source, self.destination)
-        open_sides = [side.last for side in sides if not side.is_complete]
-        if not open_sides:
-            end = None
-        else:
-            ends = [last for last in open_sides if last is not None]
-            if len(ends) < len(open_sides):
-                return {}, {}
-            end = min(ends)
+        ends: list[bytes] = []
+        for side in (self.source, self.destination):
+            if not side.is_complete:
+                if side.last is None:
+                    return {}, {}
+                ends.append(side.last)
+        end = min(ends, default=None)
         return self.source.take(end), self.destination.take(end)
 
 
 def differences(source: Mapping[bytes, bytes], destination: Mapping[bytes, bytes]) -> list[Change]:
-    """What makes a destination equal to a source, in key order; nothing for keys whose values are equal.
-
-    Args:
-        source: the keys and values that should be.
-        destination: the keys and values that are.
-    """
+    """The changes that make a destination equal to a source, in key order; none for keys whose values are equal."""
     changes: list[Change] = [(key, value) for key, value in source.items() if destination.get(key) != value]
     gone = destination.keys() - source.keys()
     if gone:
@@ -106,7 +99,7 @@ def differences(source: Mapping[bytes, bytes], destination: Mapping[bytes, bytes
 def changed_since(
     source: Mapping[bytes, KeyValue], known: Iterable[bytes], revision: int
 ) -> tuple[list[KeyValue], list[bytes]]:
-    """What a reader lacks that has some keys as they were at a revision.
+    """The changes since a revision that a reader has not seen.
 
     Args:
         source: the keys as they are.

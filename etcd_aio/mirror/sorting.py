@@ -14,11 +14,7 @@ PART: Final = 2000
 
 
 async def sorted_keys(keys: Collection[KeyLike], what: str) -> list[bytes]:
-    """The keys as they are at the call, encoded, in order, and each once.
-
-    Args:
-        keys: the keys. The collection may change meanwhile.
-        what: their name in errors.
+    """The keys as they are at the call, encoded, in order, and each once. The collection may change meanwhile.
 
     Raises:
         EmptyKeyError, InvalidRequestError, TypeError: one is not a key.

@@ -9,8 +9,8 @@ from etcd_aio import EtcdError, Key, KeyValue, TxnResult, op
 from etcd_aio.base import STEADY, Pauses
 from etcd_aio.calls import StoreCalls
 from etcd_aio.errors import MirrorConflictError, MirrorError, NoSpaceError, RequestTooLargeError, TooManyOpsError
-from etcd_aio.mirror.batching import Step
-from etcd_aio.mirror.checkpoint import Checkpoint, Verdict, judge
+from etcd_aio.mirror.batching import CopyTxn
+from etcd_aio.mirror.checkpoint import Checkpoint, CheckpointVerdict, judge
 from etcd_aio.mirror.reconcile import Change
 from etcd_aio.types import shown_keys
 
@@ -37,39 +37,40 @@ def passes(error: EtcdError) -> bool:
 
 
 class MirrorWriter:
-    """The writes of one run of a mirror.
+    """The writes of a mirror.
 
     Args:
         store: the destination.
         key: of the checkpoint.
-        name: of this run, in the checkpoint.
-        delay: seconds before the first write, if another mirror has written the checkpoint.
+        delay: seconds before the first write of a run, if another mirror has written the checkpoint.
 
     Attributes:
         checkpoint: as this run left it, or read it; None if there is none.
         revision: of the destination, at which the checkpoint was put; 0 if there is none.
         error: why a write is repeated now; None if none is.
-        txns: that were applied.
-        puts: that were applied.
-        deletes: that were applied; of keys that did not exist, too.
+        txns: that were applied, in all runs.
+        puts: in these.
+        deletes: in these; of keys that did not exist, too.
         cluster_id: of the destination, once it has answered.
     """
 
-    def __init__(self, store: StoreCalls, key: bytes, name: str, delay: float) -> None:
+    def __init__(self, store: StoreCalls, key: bytes, delay: float) -> None:
         self._store = store
         self._key = key
         self._look = op.get(key)
+        self._delay = delay
+        self.checkpoint: Checkpoint | None = None
+        self.revision = 0
+        self.error: EtcdError | None = None
+        self.txns = self.puts = self.deletes = 0
+        self.cluster_id = 0
+        self.begin_run("")
+
+    def begin_run(self, name: str) -> None:
+        """Begin a run, which has this name in the checkpoint, and counts its writes anew."""
         self._name = name
         self._number = 0
-        self._delay = delay
-        self.revision = 0
         self._moves = 0
-        self.checkpoint: Checkpoint | None = None
-        self.error: EtcdError | None = None
-        self.txns = 0
-        self.puts = 0
-        self.deletes = 0
-        self.cluster_id = 0
 
     async def load(self) -> Checkpoint | None:
         """Read the checkpoint.
@@ -85,12 +86,12 @@ class MirrorWriter:
         return self.checkpoint
 
     async def begin_base(self, cluster_id: int, prefix: bytes, to_prefix: bytes) -> None:
-        """Put a checkpoint that says that the destination has no complete copy; make it if there is none."""
+        """Put a checkpoint of a destination without a complete copy; create it if there is none."""
         none = Checkpoint(cluster_id, prefix, to_prefix)
-        await self._put(self.checkpoint or none, replace(none, writer=self._name), ())
+        await self._put(self.checkpoint or none, none, ())
 
-    async def write(self, step: Step) -> None:
-        """Apply a step, and put the checkpoint.
+    async def write(self, txn: CopyTxn) -> None:
+        """Apply changes, and put the checkpoint.
 
         Raises:
             MirrorConflictError: another mirror has written the checkpoint.
@@ -100,8 +101,7 @@ class MirrorWriter:
         """
         before = self.checkpoint
         assert before is not None  # noqa: S101 - loaded, or made by `begin_base`
-        made = replace(before, revision=step.revision, is_complete=step.is_complete, writer=self._name)
-        await self._put(before, made, step.changes)
+        await self._put(before, replace(before, revision=txn.revision, is_complete=txn.is_complete), txn.changes)
 
     async def write_base(self, changes: tuple[Change, ...]) -> None:
         """Apply changes of a base, between `begin_base` and the `write` that ends it. Several may be under way.
@@ -111,38 +111,33 @@ class MirrorWriter:
         """
         before = self.checkpoint
         assert before is not None  # noqa: S101 - made by `begin_base`
-        result = await self._send(self.revision, changes, ())
+        result = await self._send(changes, ())
         if not result:
-            self._fail(judge(before, before, _found(result)), result)
+            self._fail(judge(before, before, result[self._look]), result[self._look])
         self._count(changes)
 
     async def _put(self, before: Checkpoint, made: Checkpoint, changes: tuple[Change, ...]) -> None:
         if self.revision and before.writer != self._name:
             await asyncio.sleep(self._delay)
         self._number += 1
-        made = replace(made, number=self._number)
-        result = await self._send(self.revision, changes, (op.put(self._key, made.encode()),))
+        made = replace(made, writer=self._name, number=self._number)
+        result = await self._send(changes, (op.put(self._key, made.encode()),))
         revision = result.revision
         if not result:
-            found = _found(result)
-            verdict = judge(made, before, found)
-            if verdict is not Verdict.APPLIED or found is None:
-                self._fail(verdict, result)
-            revision = found.mod_revision
+            kv = result[self._look]
+            verdict = judge(made, before, kv)
+            if verdict is not CheckpointVerdict.APPLIED or kv is None:
+                self._fail(verdict, kv)
+            revision = kv.mod_revision
         self.checkpoint, self.revision = made, revision
         self._count(changes)
 
-    def _fail(self, verdict: Verdict, result: TxnResult) -> NoReturn:
-        if verdict is Verdict.MOVED:
-            self._moves += 1
-        if verdict is Verdict.CONFLICT or self._moves > 1:
-            found = _found(result)
-            other = None if found is None else Checkpoint.parse(found.value)
-            error = MirrorConflictError(
-                f"another mirror writes the checkpoint {shown_keys(self._key)}",
-                writer="" if other is None else other.writer,
-            )
-            raise error
+    def _fail(self, verdict: CheckpointVerdict, kv: KeyValue | None) -> NoReturn:
+        self._moves += verdict is CheckpointVerdict.MOVED
+        if verdict is CheckpointVerdict.CONFLICT or self._moves > 1:
+            other = None if kv is None else Checkpoint.parse(kv.value)
+            text = f"another mirror writes the checkpoint {shown_keys(self._key)}"
+            raise MirrorConflictError(text, writer="" if other is None else other.writer)
         raise CheckpointChanged
 
     def _count(self, changes: tuple[Change, ...]) -> None:
@@ -151,10 +146,10 @@ class MirrorWriter:
         self.deletes += deletes
         self.puts += len(changes) - deletes
 
-    async def _send(self, revision: int, changes: tuple[Change, ...], marks: Iterable[op.PutOp]) -> TxnResult:
-        """Send changes on the condition that the checkpoint is at a revision, until there is an answer."""
+    async def _send(self, changes: tuple[Change, ...], marks: Iterable[op.PutOp]) -> TxnResult:
+        """Send changes on the condition that the checkpoint is at its revision, until there is an answer."""
         operations = [op.delete(key) if value is None else op.PutOp(key, value) for key, value in changes]
-        txn = op.TxnOp((Key(self._key).mod_revision == revision,), (*operations, *marks), (self._look,))
+        txn = op.TxnOp((Key(self._key).mod_revision == self.revision,), (*operations, *marks), (self._look,))
         pauses = Pauses(STEADY)
         while True:
             try:
@@ -170,8 +165,3 @@ class MirrorWriter:
                 self.error = None
                 self.cluster_id = result.header.cluster_id
                 return result
-
-
-def _found(result: TxnResult) -> KeyValue | None:
-    (found,) = result.responses
-    return found if isinstance(found, KeyValue) else None

@@ -17,9 +17,9 @@ def add_default(observer: Observer) -> None:
 def remove_default(observer: Observer) -> None:
     """Undo `add_default`, for clients that are made from now on. Safe to repeat."""
     global _defaults
-    _defaults = tuple(one for one in _defaults if one is not observer)
+    _defaults = tuple(known for known in _defaults if known is not observer)
 
 
 def with_defaults(observers: Iterable[Observer]) -> tuple[Observer, ...]:
     """The observers of a client and the current default ones; each once, since one listed twice counts twice."""
-    return tuple({id(one): one for one in (*observers, *_defaults)}.values())
+    return tuple({id(observer): observer for observer in (*observers, *_defaults)}.values())

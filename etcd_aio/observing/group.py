@@ -8,8 +8,9 @@ import logging
 import re
 import time
 from collections.abc import Callable, Iterable
+from functools import partial
 from math import inf
-from typing import Any, Final, TypeVar
+from typing import Any, Final
 
 from etcd_aio.base.logs import Log, log_of
 from etcd_aio.errors import Attempt, Delivery, EtcdError, StatusCode
@@ -25,9 +26,6 @@ from etcd_aio.observing.records import (
     WatchAdvance,
 )
 
-T = TypeVar("T")
-R = TypeVar("R")
-
 logger: Final = logging.getLogger("etcd_aio.observing")
 
 _LOG_PAUSE: Final = 60.0  # seconds between two lines about one observer: it may raise for every call
@@ -40,7 +38,7 @@ _RESERVED: Final = frozenset(
 
 
 class _Guard:
-    """Calls the methods of one observer, and logs what they raise."""
+    """Logs what the methods of one observer raise."""
 
     __slots__ = ("_log", "_name", "_silent_until")
 
@@ -48,14 +46,6 @@ class _Guard:
         self._log = log
         self._name = type(observer).__name__
         self._silent_until = -inf
-
-    def call(self, method: Callable[[T], R], argument: T) -> R | None:
-        """Call a method; None if it has raised."""
-        try:
-            return method(argument)
-        except Exception:  # an observer cannot change a call
-            self.has_raised()
-            return None
 
     def has_raised(self) -> None:
         """Log the exception that is being handled, unless one was logged a short time ago."""
@@ -65,26 +55,23 @@ class _Guard:
             self._log.exception("observer %s failed; the client continues", self._name)
 
 
-class _Overrides:
-    """Which methods a class of call observers overrides. Nothing is made for the others, since calls are many."""
-
-    __slots__ = ("attempt_ended", "attempt_started", "ended", "is_any")
-
-    def __init__(self, kind: type[CallObserver]) -> None:
-        self.attempt_started = _is_overridden(kind, "attempt_started")
-        self.attempt_ended = _is_overridden(kind, "attempt_ended")
-        self.ended = _is_overridden(kind, "ended")
-        self.is_any = kind is not CallObserver
+def _notify(tellers: Iterable[tuple[_Guard, Callable[[Any], object]]], record: object) -> None:
+    """Call a method of each observer; none of them can change a call."""
+    for guard, tell in tellers:
+        try:
+            tell(record)
+        except Exception:  # of the application
+            guard.has_raised()
 
 
-def _is_overridden(kind: type[CallObserver], name: str) -> bool:
-    return getattr(kind, name, None) is not getattr(CallObserver, name)
+def _overrides_of(kind: type[CallObserver]) -> frozenset[str]:
+    """The methods that a class of call observers overrides. Nothing is made for the others, since calls are many."""
+    names = ("attempt_started", "attempt_ended", "ended")
+    return frozenset(name for name in names if getattr(kind, name, None) is not getattr(CallObserver, name))
 
 
 class ObservedCall:
     """One call, and the observers that are notified of it.
-
-    The loops over the observers are here, and not in `_Guard.call`: that would double the cost.
 
     Args:
         observers: with the guard of each, and what it overrides.
@@ -110,7 +97,7 @@ class ObservedCall:
 
     def __init__(
         self,
-        observers: Iterable[tuple[_Guard, CallObserver, _Overrides]],
+        observers: Iterable[tuple[_Guard, CallObserver, frozenset[str]]],
         clock: Callable[[], float],
         *,
         is_mutation: bool,
@@ -127,15 +114,15 @@ class ObservedCall:
         self.metadata: Headers = ()
         for guard, observer, overrides in observers:
             try:
-                if overrides.attempt_started:
+                if "attempt_started" in overrides:
                     self._on_attempt_started += ((guard, observer.attempt_started),)
-                if overrides.attempt_ended:
+                if "attempt_ended" in overrides:
                     self._on_attempt_ended += ((guard, observer.attempt_ended),)
-                if overrides.ended:
+                if "ended" in overrides:
                     self._on_ended += ((guard, observer.ended),)
                 if observer.metadata:
                     self.metadata += _checked_headers(observer)
-            except Exception:  # as in `_Guard.call`; it may be no observer of calls at all
+            except Exception:  # as in `_notify`; it may be no observer of calls at all
                 guard.has_raised()
 
     def attempt_started(self, endpoint: str) -> None:
@@ -143,11 +130,7 @@ class ObservedCall:
         self._attempts += 1
         self._endpoint = endpoint
         self._under_way.append((endpoint, self._clock()))
-        for guard, tell in self._on_attempt_started:
-            try:
-                tell(endpoint)
-            except Exception:  # as in `_Guard.call`
-                guard.has_raised()
+        _notify(self._on_attempt_started, endpoint)
 
     def attempt_succeeded(self, endpoint: str) -> None:
         """An attempt has brought the reply."""
@@ -173,11 +156,7 @@ class ObservedCall:
             maybe_applied = self._is_mutation and self._attempts > 0
         seconds = self._clock() - self._began
         outcome = CallOutcome(status, error, self._attempts, self._endpoint, seconds, is_cancelled, maybe_applied)
-        for guard, tell in self._on_ended:
-            try:
-                tell(outcome)
-            except Exception:  # as in `_Guard.call`
-                guard.has_raised()
+        _notify(self._on_ended, outcome)
 
     def _attempt_ended(self, endpoint: str, status: StatusCode, delivery: Delivery, message: str = "") -> None:
         for number, (name, _) in enumerate(self._under_way):
@@ -189,11 +168,7 @@ class ObservedCall:
         if not self._on_attempt_ended:
             return
         attempt = AttemptEnded(endpoint, status, delivery, self._clock() - began, message)
-        for guard, tell in self._on_attempt_ended:
-            try:
-                tell(attempt)
-            except Exception:  # as in `_Guard.call`
-                guard.has_raised()
+        _notify(self._on_attempt_ended, attempt)
 
 
 class ObserverGroup:
@@ -213,7 +188,7 @@ class ObserverGroup:
         log = log_of(logger, client)
         self._observers = [(_Guard(observer, log), observer) for observer in observers]
         self._on_call = self._overriding("call_started")
-        self._overrides: dict[type[CallObserver], _Overrides] = {}
+        self._overrides: dict[type[CallObserver], frozenset[str]] = {}
         self.sees_calls = bool(self._on_call)
         self.client_started: Callable[[ObservedClient], None] | None = self._teller("client_started")
         self.client_closed: Callable[[ObservedClient], None] | None = self._teller("client_closed")
@@ -227,23 +202,19 @@ class ObserverGroup:
         self, started: CallStarted, clock: Callable[[], float], *, is_mutation: bool
     ) -> ObservedCall | None:
         """A call begins. Returns what notifies its observers; None if there are none."""
-        found: list[tuple[_Guard, CallObserver, _Overrides]] = []
+        found: list[tuple[_Guard, CallObserver, frozenset[str]]] = []
         for guard, method in self._on_call:
             try:
                 observer = method(started)
-                if observer:
-                    overrides = self._overrides.get(type(observer)) or self._overrides_of(type(observer))
-                    if overrides.is_any:
-                        found.append((guard, observer, overrides))
-            except Exception:  # as in `_Guard.call`
+                if observer and (kind := type(observer)) is not CallObserver:
+                    if kind not in self._overrides:
+                        if len(self._overrides) >= _KINDS:
+                            self._overrides.clear()
+                        self._overrides[kind] = _overrides_of(kind)
+                    found.append((guard, observer, self._overrides[kind]))
+            except Exception:  # as in `_notify`
                 guard.has_raised()
         return ObservedCall(found, clock, is_mutation=is_mutation) if found else None
-
-    def _overrides_of(self, kind: type[CallObserver]) -> _Overrides:
-        if len(self._overrides) >= _KINDS:
-            self._overrides.clear()
-        overrides = self._overrides[kind] = _Overrides(kind)
-        return overrides
 
     def _overriding(self, name: str) -> list[tuple[_Guard, Callable[[Any], Any]]]:
         plain = getattr(Observer, name)
@@ -255,14 +226,7 @@ class ObserverGroup:
 
     def _teller(self, name: str) -> Callable[[Any], None] | None:
         methods = self._overriding(name)
-        if not methods:
-            return None
-
-        def tell(record: object) -> None:
-            for guard, method in methods:
-                guard.call(method, record)
-
-        return tell
+        return partial(_notify, methods) if methods else None
 
 
 def _checked_headers(observer: CallObserver) -> Headers:

@@ -9,10 +9,10 @@ from etcd_aio.dataclass import dataclass
 from etcd_aio.errors import Delivery, EtcdError, StatusCode
 
 StreamEvent: TypeAlias = Literal["opened", "lost", "resumed", "ended"]
-"""What happened to a stream; see `StreamChange`."""
+"""The event of a stream; see `StreamChange`."""
 
 LeaseEvent: TypeAlias = Literal["granted", "renewed", "lost", "ended"]
-"""What happened to a lease; see `LeaseChange`."""
+"""The event of a lease; see `LeaseChange`."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)

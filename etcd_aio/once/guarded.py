@@ -5,9 +5,9 @@ that it is known which of the two did not hold. A write with an id is within a t
 """
 
 from collections.abc import Iterator
-from typing import Final, NamedTuple, Protocol
+from typing import Final, NamedTuple, TypeAlias
 
-from etcd_aio import Compare, Header, Key, KeyRange, TxnResult, op
+from etcd_aio import Compare, Header, Key, KeyRange, KeyValue, TxnResult, op
 from etcd_aio.dataclass import dataclass
 from etcd_aio.errors import InvalidRequestError, TooManyOpsError
 from etcd_aio.once.slot import Slot
@@ -19,31 +19,16 @@ from etcd_aio.types import OpResult, shown_keys
 _MAX_OPS: Final = {(False, False): 127, (True, False): 126, (False, True): 125, (True, True): 124}
 
 
-class Write(Protocol):
-    """What a user wants to be applied: an `op.TxnOp`, or the same parts."""
-
-    @property
-    def when(self) -> tuple[Compare, ...]:
-        """The conditions."""
-        ...
-
-    @property
-    def then(self) -> tuple[op.Op, ...]:
-        """What is applied if all of them hold."""
-        ...
-
-    @property
-    def otherwise(self) -> tuple[op.Op, ...]:
-        """What is applied if one does not."""
-        ...
-
-
 class SingleWrite(NamedTuple):
-    """A put or a delete, as a write."""
+    """A put or a delete, with the parts of a txn."""
 
     then: tuple[op.Op]
     when: tuple[Compare, ...] = ()
     otherwise: tuple[op.Op, ...] = ()
+
+
+Write: TypeAlias = op.TxnOp | SingleWrite
+"""The operations of a user."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,8 +51,8 @@ class IdKey:
 
 
 @dataclass(slots=True)
-class Answer:
-    """What is known of a write that was applied: all that its result is made of.
+class WriteAnswer:
+    """A write that was applied, as far as its result depends on it.
 
     Attributes:
         branch: which of its operations ran.
@@ -118,14 +103,20 @@ def _marks(slot: Slot, id_key: IdKey | None, branch: Branch) -> tuple[op.PutOp, 
     return (mark,) if id_key is None else (id_key.put(branch), mark)
 
 
-def unwrap(write: Write, has_id: bool, result: TxnResult) -> Answer:
+def found_slot(result: TxnResult) -> KeyValue | None:
+    """The slot as a txn found it whose condition did not hold; None if the slot was missing."""
+    (found,) = result.responses
+    return found if isinstance(found, KeyValue) else None
+
+
+def unwrap(write: Write, has_id: bool, result: TxnResult) -> WriteAnswer:
     """The answer to the write, in the reply to its copy that was applied."""
     header, responses, own_puts = result.header, result.responses, 1
     if has_id:
         (within,) = responses
         assert isinstance(within, TxnResult)  # noqa: S101 - `TxnOp.result` has checked the kinds
         if not within.succeeded:
-            return Answer(Branch.DUPLICATE, header)
+            return WriteAnswer(Branch.DUPLICATE, header)
         responses, own_puts = within.responses, 2
     branch = Branch.THEN
     if write.when or write.otherwise:
@@ -133,7 +124,7 @@ def unwrap(write: Write, has_id: bool, result: TxnResult) -> Answer:
         assert isinstance(within, TxnResult)  # noqa: S101 - as above
         branch = Branch.THEN if within.succeeded else Branch.OTHERWISE
         responses = within.responses
-    return Answer(branch, header, responses[:-own_puts])
+    return WriteAnswer(branch, header, responses[:-own_puts])
 
 
 def operations_of(write: Write, branch: Branch) -> tuple[op.Op, ...]:
@@ -160,29 +151,27 @@ def described(write: Write) -> str:
 
 
 def _changed(operations: tuple[op.Op, ...]) -> Iterator[str]:
-    for operation in operations:
+    for operation in _flat(operations):
         match operation:
             case op.PutOp():
                 yield shown_keys(operation.key)
             case op.DeleteOp():
                 yield shown_keys(operation.keys.key, operation.keys.range_end)
-            case op.TxnOp():
-                yield from _changed(operation.then + operation.otherwise)
 
 
 def attaches_lease(write: Write) -> bool:
     """Whether a write has a lease of its own."""
-    return any(_has_lease(operation) for operation in (*write.then, *write.otherwise))
+    operations = _flat((*write.then, *write.otherwise))
+    return any(isinstance(operation, op.PutOp) and operation.lease != 0 for operation in operations)
 
 
-def _has_lease(operation: op.Op) -> bool:
-    match operation:
-        case op.PutOp():
-            return operation.lease != 0
-        case op.TxnOp():
-            return attaches_lease(operation)
-        case _:
-            return False
+def _flat(operations: tuple[op.Op, ...]) -> Iterator[op.Op]:
+    """The operations, with those of inner txns in place of these."""
+    for operation in operations:
+        if isinstance(operation, op.TxnOp):
+            yield from _flat(operation.then + operation.otherwise)
+        else:
+            yield operation
 
 
 def parse_id_value(value: bytes) -> tuple[bytes, Branch] | None:
@@ -208,24 +197,13 @@ def check_write(write: Write, own: KeyRange, *, has_id: bool) -> None:
     for part in (write.when, write.then, write.otherwise):
         if len(part) > most:
             raise TooManyOpsError(f"an exactly-once txn of this form has at most {most} operations, got {len(part)}")
-    for operation in write.then:
-        _check_keys(operation, own)
-    for operation in write.otherwise:
-        _check_keys(operation, own)
-
-
-def _check_keys(operation: op.Op, own: KeyRange) -> None:
-    match operation:
-        case op.PutOp():
-            overlaps = operation.key in own
-        case op.DeleteOp():
-            keys = operation.keys
-            overlaps = keys.key in own or own.key in keys
-        case op.TxnOp():
-            for inner in operation.then + operation.otherwise:
-                _check_keys(inner, own)
-            return
-        case _:
-            return
-    if overlaps:
-        raise InvalidRequestError("an exactly-once write must not change the keys that exactly-once writes use")
+    for operation in _flat((*write.then, *write.otherwise)):
+        match operation:
+            case op.PutOp():
+                overlaps = operation.key in own
+            case op.DeleteOp():
+                overlaps = operation.keys.key in own or own.key in operation.keys
+            case _:
+                overlaps = False
+        if overlaps:
+            raise InvalidRequestError("an exactly-once write must not change the keys that exactly-once writes use")

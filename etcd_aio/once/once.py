@@ -10,14 +10,14 @@ from etcd_aio.arguments import encode_key, whole_number
 from etcd_aio.base import UNSET, KeySpace, NotAwaitable, RetryMode, Timeout, deadline_after, when_constructed
 from etcd_aio.calls import StoreCalls
 from etcd_aio.errors import ClientUsageError
-from etcd_aio.once.guarded import Answer, SingleWrite, Write, check_write, operations_of
+from etcd_aio.once.guarded import SingleWrite, Write, WriteAnswer, check_write, operations_of
 from etcd_aio.once.ids import Ids
 from etcd_aio.once.results import OnceStatistics, Outcome, WriteResult
 from etcd_aio.once.settle import Settler
 from etcd_aio.once.slots import SlotPool
 from etcd_aio.once.write_verdicts import Branch
-from etcd_aio.once.writes import Request, Writes
-from etcd_aio.types import KeyLike, LeaseLike, ValueLike, delete_within, put_within, txn_within
+from etcd_aio.once.writes import WriteRequest, Writes
+from etcd_aio.types import KeyLike, LeaseLike, ValueLike, result_within
 
 DEFAULT_SLOTS: Final = 64
 """Writes at a time: as many as one member can have under way before it gets slower."""
@@ -91,7 +91,7 @@ class ExactlyOnce(NotAwaitable):
 
     @property
     def key_space(self) -> KeySpace:
-        """Whose keys it writes: that of the store that made it; see `Client.key_space`."""
+        """The key space that it writes to: that of the store that made it; see `Client.key_space`."""
         return self._store.key_space
 
     # Lifetime.
@@ -259,29 +259,30 @@ class ExactlyOnce(NotAwaitable):
         self,
         write: Write,
         id: str | None,
-        shape: Callable[[Write, Answer], WriteResult],
+        shape: Callable[[Write, WriteAnswer], WriteResult],
         timeout: Timeout,
         retry: RetryMode = "always",
-    ) -> Answer:
+    ) -> WriteAnswer:
         if not self._is_entered:
             raise ClientUsageError("write `async with client.exactly_once() as once:`")
         check_write(write, self._keys, has_id=id is not None)
         seconds = self._timeout if timeout is UNSET else timeout
-        return await self._writes.run(Request(write, id, shape, retry, seconds))
+        return await self._writes.run(WriteRequest(write, id, shape, retry, seconds))
 
 
-def _as_txn(write: Write, answer: Answer) -> TxnResult:
+def _as_txn(write: Write, answer: WriteAnswer) -> TxnResult:
     succeeded, operations = answer.branch is Branch.THEN, operations_of(write, answer.branch)
-    return txn_within(succeeded, answer.header, answer.responses, operations, is_replayed=answer.is_replayed)
+    result = TxnResult(succeeded, answer.header, answer.responses, operations)
+    return result_within(answer.header, result, is_replayed=answer.is_replayed)
 
 
-def _as_put(write: Write, answer: Answer) -> PutResult:
+def _as_put(write: Write, answer: WriteAnswer) -> PutResult:
     (put,) = answer.responses
     assert isinstance(put, PutResult)  # noqa: S101 - the only operation of the write
-    return put_within(answer.header, put, is_replayed=answer.is_replayed)
+    return result_within(answer.header, put, is_replayed=answer.is_replayed)
 
 
-def _as_delete(write: Write, answer: Answer) -> DeleteResult:
+def _as_delete(write: Write, answer: WriteAnswer) -> DeleteResult:
     (delete,) = answer.responses
     assert isinstance(delete, DeleteResult)  # noqa: S101 - the only operation of the write
-    return delete_within(answer.header, delete, is_replayed=answer.is_replayed)
+    return result_within(answer.header, delete, is_replayed=answer.is_replayed)

@@ -1,4 +1,4 @@
-"""Results of exactly-once writes: what became of a write that was not answered in time, and counters."""
+"""Results of exactly-once writes: the outcome of a write that was not answered in time, and counters."""
 
 from typing import TypeAlias
 
@@ -11,7 +11,7 @@ WriteResult: TypeAlias = PutResult | DeleteResult | TxnResult
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What became of a write that raised `OutcomeUnknownError`. From now on that does not change any more.
+    """The outcome of a write that raised `OutcomeUnknownError`. It does not change any more.
 
     Attributes:
         applied: whether the write was applied. If not, no copy of it will ever be.

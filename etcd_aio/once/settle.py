@@ -4,12 +4,12 @@ import asyncio
 import logging
 from typing import Final, TypeAlias
 
-from etcd_aio import EtcdError, KeyValue
+from etcd_aio import EtcdError
 from etcd_aio.base import ATTEMPT_SECONDS, STEADY, Pauses, log_for, start_background_task
 from etcd_aio.calls import StoreCalls
 from etcd_aio.errors import ClientUsageError, CompactedError, StoreRolledBackError
-from etcd_aio.once.guarded import settle_slot
-from etcd_aio.once.slot import Slot, SlotState, Transition
+from etcd_aio.once.guarded import found_slot, settle_slot
+from etcd_aio.once.slot import Slot, SlotState
 from etcd_aio.once.slots import SlotPool
 from etcd_aio.once.write_verdicts import Applied, Fate, judge, judge_history
 
@@ -17,7 +17,7 @@ logger: Final = logging.getLogger("etcd_aio.once")
 
 _CLOSE_SECONDS: Final = 2.0
 
-Settling: TypeAlias = "asyncio.Task[Applied | Fate]"
+Settling: TypeAlias = asyncio.Task[Applied | Fate]
 """The task that settles one slot. Its result is never `Fate.IN_HISTORY`."""
 
 
@@ -43,9 +43,9 @@ class Settler:
     def __len__(self) -> int:
         return len(self._settlings)
 
-    def settle(self, slot: Slot, transition: Transition) -> Settling:
-        """Settle a slot whose write has no answer, or the answer `MISSING`."""
-        slot.move(transition)
+    def settle(self, slot: Slot, state: SlotState) -> Settling:
+        """Settle a slot whose write has no answer (`UNSETTLED`), or which is not as this client left it (`HISTORY`)."""
+        slot.move(state)
         settling = start_background_task(self._settle(slot), name="etcd_aio once settle")
         self._settlings[settling] = slot
         settling.add_done_callback(self._on_done)
@@ -85,14 +85,13 @@ class Settler:
         """Delete the slot, so that no copy is applied any more, unless one was."""
         result = await self._store.do(settle_slot(slot), timeout=ATTEMPT_SECONDS, retry="always")
         if result:
-            slot.move(Transition.DELETED)
+            slot.move(SlotState.GONE)
             return Fate.NOT_APPLIED
-        found = result.responses[0]
-        verdict = judge(slot.number, found if isinstance(found, KeyValue) else None)
+        verdict = judge(slot.number, found_slot(result))
         if isinstance(verdict, Applied):
-            slot.move(Transition.APPLIED, verdict.revision)
+            slot.move(SlotState.FREE, verdict.revision)
         else:
-            slot.move(Transition.MISSING)
+            slot.move(SlotState.HISTORY)
         return verdict
 
     async def _read_history(self, slot: Slot) -> Applied | Fate:
@@ -103,7 +102,7 @@ class Settler:
                 verdict = judge_history(slot.number, await anext(watcher))
         except (CompactedError, StoreRolledBackError):
             pass
-        slot.move(Transition.TOLD)
+        slot.move(SlotState.GONE)
         return verdict
 
     def _on_done(self, settling: Settling) -> None:

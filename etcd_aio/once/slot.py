@@ -6,13 +6,16 @@ which the slot's mod_revision is m. While the slot exists every put of it gives 
 was deleted and created again gets a larger one too, so m never comes back. (A condition "the slot is missing" can hold
 again after a deletion, so no write creates its own slot.)
 
-    state       meaning                                        left by
-    NEW         its creation is under way                      CREATED, LOST
-    FREE        nothing travels that could change it           TAKEN, LOST
-    BUSY        copies of write n travel, its caller waits     APPLIED, REFUSED, GIVEN_UP, MISSING
-    UNSETTLED   copies of write n may travel, nothing waits    APPLIED, DELETED, MISSING
-    HISTORY     every copy is dead; what happened is read      TOLD
-    GONE        the slot is never used again                   -
+    state       meaning                                      followed by
+    NEW         its creation is under way                    FREE, GONE
+    FREE        nothing travels that could change it         BUSY, GONE (the lease is lost)
+    BUSY        copies of write n travel, its caller waits   FREE (n was applied, or is refused for good)
+                                                             UNSETTLED (the caller does not know, and stops)
+                                                             HISTORY (it is not as this client left it)
+    UNSETTLED   copies of write n may travel, nothing waits  FREE (n was applied), GONE (n was not: it is deleted)
+                                                             HISTORY (it is not as this client left it)
+    HISTORY     every copy is dead; what happened is read    GONE
+    GONE        the slot is never used again                 -
 
 The client and all copies of a write agree on n, which the slot's value holds, and on m. So the answer to any copy, or
 to the settling txn, says whether the write was applied: see `write_verdicts.py`.
@@ -27,7 +30,7 @@ from etcd_aio.base import when_constructed
 
 
 class SlotState(Enum):
-    """What may happen to a slot; see above."""
+    """The state of a slot; see above."""
 
     NEW = "new"
     FREE = "free"
@@ -39,35 +42,13 @@ class SlotState(Enum):
     __hash__ = object.__hash__  # that of an enum is a function in Python, and every write looks into the table
 
 
-class Transition(Enum):
-    """What changes the state of a slot."""
-
-    CREATED = "the slot was created, or found, at a revision"
-    TAKEN = "a write begins"
-    APPLIED = "write n was applied at a revision"
-    REFUSED = "write n was refused for good, and no copy of it travels"
-    GIVEN_UP = "the caller does not know, and stops"
-    DELETED = "the settling delete was applied: write n was not, and will not be"
-    MISSING = "the slot is not there, or is not as this client left it"
-    TOLD = "the history of the slot told what happened, or is compacted"
-    LOST = "the lease of the slot is lost while nothing travels"
-
-    __hash__ = object.__hash__
-
-
-_NEXT: Final[Mapping[tuple[SlotState, Transition], SlotState]] = {
-    (SlotState.NEW, Transition.CREATED): SlotState.FREE,
-    (SlotState.NEW, Transition.LOST): SlotState.GONE,
-    (SlotState.FREE, Transition.TAKEN): SlotState.BUSY,
-    (SlotState.FREE, Transition.LOST): SlotState.GONE,
-    (SlotState.BUSY, Transition.APPLIED): SlotState.FREE,
-    (SlotState.BUSY, Transition.REFUSED): SlotState.FREE,
-    (SlotState.BUSY, Transition.GIVEN_UP): SlotState.UNSETTLED,
-    (SlotState.BUSY, Transition.MISSING): SlotState.HISTORY,
-    (SlotState.UNSETTLED, Transition.APPLIED): SlotState.FREE,
-    (SlotState.UNSETTLED, Transition.DELETED): SlotState.GONE,
-    (SlotState.UNSETTLED, Transition.MISSING): SlotState.HISTORY,
-    (SlotState.HISTORY, Transition.TOLD): SlotState.GONE,
+_MAY_FOLLOW: Final[Mapping[SlotState, frozenset[SlotState]]] = {
+    SlotState.NEW: frozenset({SlotState.FREE, SlotState.GONE}),
+    SlotState.FREE: frozenset({SlotState.BUSY, SlotState.GONE}),
+    SlotState.BUSY: frozenset({SlotState.FREE, SlotState.UNSETTLED, SlotState.HISTORY}),
+    SlotState.UNSETTLED: frozenset({SlotState.FREE, SlotState.HISTORY, SlotState.GONE}),
+    SlotState.HISTORY: frozenset({SlotState.GONE}),
+    SlotState.GONE: frozenset(),
 }
 
 
@@ -77,11 +58,11 @@ class Slot:
     Attributes:
         key: its key. A key is never used for two slots.
         lease: the id of the lease that it is attached to.
-        state: what may happen to it.
+        state: see above.
         number: n, of the last write that was begun; the first is 1.
         revision: m, its mod_revision before that write; 0 before it is created.
-        comparison: of its mod_revision with some number: what the condition of its txns is made of.
-        look: what reads the slot.
+        comparison: of its mod_revision with some number, to make the condition of its txns of.
+        look: reads the slot.
     """
 
     __slots__ = ("comparison", "key", "lease", "look", "number", "revision", "state")
@@ -99,18 +80,20 @@ class Slot:
     def __repr__(self) -> str:
         return f"<Slot {self.key!r} {self.state.value} n={self.number} m={self.revision}>"
 
-    def move(self, transition: Transition, revision: int = 0) -> None:
-        """Change the state.
+    def move(self, state: SlotState, revision: int = 0) -> None:
+        """Change the state. `BUSY` begins the next write.
 
         Args:
-            transition: what happened.
-            revision: the slot's mod_revision from now on, for `CREATED` and `APPLIED`.
+            state: the next state.
+            revision: the slot's mod_revision from now on, if that has changed.
 
         Raises:
-            KeyError: a bug: this cannot happen in this state.
+            RuntimeError: a bug: this state cannot follow.
         """
-        self.state = _NEXT[self.state, transition]
-        if transition is Transition.TAKEN:
+        if state not in _MAY_FOLLOW[self.state]:
+            raise RuntimeError(f"a slot that is {self.state.value} cannot become {state.value}")
+        self.state = state
+        if state is SlotState.BUSY:
             self.number += 1
         elif revision:
             self.revision = revision

@@ -5,19 +5,19 @@ from contextlib import suppress
 from enum import Enum
 from typing import Final
 
-from etcd_aio import EtcdError, EtcdTimeoutError, KeyValue
+from etcd_aio import EtcdError, EtcdTimeoutError
 from etcd_aio.base import HandOver, start_background_task
 from etcd_aio.calls import StoreCalls
 from etcd_aio.errors import ClientUsageError, LeaseNotFoundError, PermissionDeniedError
 from etcd_aio.lease import KeptLease
-from etcd_aio.once.guarded import create_slot
+from etcd_aio.once.guarded import create_slot, found_slot
 from etcd_aio.once.single_flight import SingleFlight, seconds_left
-from etcd_aio.once.slot import Slot, SlotState, Transition
+from etcd_aio.once.slot import Slot, SlotState
 
 _REVOKE_SECONDS: Final = 2.0  # of a lease that is lost here, and may still exist on the server
 
 
-class Generation:
+class SlotGeneration:
     """The slots of one lease. When the lease is lost, none of them is used any more.
 
     Attributes:
@@ -42,11 +42,11 @@ class Generation:
         return slot
 
 
-class _Turn(Enum):
-    """What a waiting caller gets in place of a slot."""
+class _SlotTurn(Enum):
+    """Outcomes of a wait that are not a slot."""
 
-    CREATE = "the place of a slot that is gone: it may create another one"
-    OVER = "nothing: its time is over, or the pool is closed"
+    CREATE = "a slot is gone, so the caller may create another one"
+    OVER = "the time is over, or the pool is closed"
 
 
 class SlotPool:
@@ -70,9 +70,9 @@ class SlotPool:
         self._ttl = ttl
         self._prefix = prefix
         self._timeout = timeout
-        self._generation: Generation | None = None
+        self._generation: SlotGeneration | None = None
         self._granting = SingleFlight(self._begin_generation, "lease")
-        self._turns: HandOver[Slot | _Turn] = HandOver(self._take_back)
+        self._turns: HandOver[Slot | _SlotTurn] = HandOver(self._take_back)
         self._revoking: set[asyncio.Task[None]] = set()
         self._is_closed = False
         self.count = 0
@@ -89,7 +89,7 @@ class SlotPool:
         if generation is None or not generation.free:
             return None
         slot = generation.free.pop()  # the one that was used last: the others stay idle
-        slot.move(Transition.TAKEN)
+        slot.move(SlotState.BUSY)
         return slot
 
     async def take(self, deadline: float) -> Slot:
@@ -106,25 +106,25 @@ class SlotPool:
         taken = self.take_free()
         if taken is not None:
             return taken
-        slot: Slot | _Turn
+        slot: Slot | _SlotTurn
         if self.count < self._limit:
             self.count += 1
-            slot = _Turn.CREATE
+            slot = _SlotTurn.CREATE
         else:
-            slot = await self._turns.wait(deadline, _Turn.OVER)
-        if slot is _Turn.CREATE:
+            slot = await self._turns.wait(deadline, _SlotTurn.OVER)
+        if slot is _SlotTurn.CREATE:
             slot = await self._create(deadline)
-        if slot is _Turn.OVER:
+        if slot is _SlotTurn.OVER:
             self._check_open()
             raise EtcdTimeoutError(f"none of the {self._limit} slots for exactly-once writes was free in time")
-        slot.move(Transition.TAKEN)
+        slot.move(SlotState.BUSY)
         return slot
 
     def put_back(self, slot: Slot) -> None:
         """A write has ended, and its slot is free or gone."""
         generation = self._generation
         if slot.state is SlotState.FREE and (generation is None or generation.lease_id != slot.lease):
-            slot.move(Transition.LOST)
+            slot.move(SlotState.GONE)
         if slot.state is SlotState.GONE:
             self._give_up_place()
         elif generation is not None and not self._turns.give(slot):
@@ -147,7 +147,7 @@ class SlotPool:
     async def close(self) -> None:
         """Revoke the lease, which kills every copy of every write, and end the waits. Takes 2 seconds at most."""
         self._is_closed = True
-        while self._turns.give(_Turn.OVER):
+        while self._turns.give(_SlotTurn.OVER):
             pass
         self._granting.cancel()
         generation, self._generation = self._generation, None
@@ -180,10 +180,8 @@ class SlotPool:
                     text = f"exactly-once writes need to read and write prefix={self._prefix!r}"
                     error.detail = f"{error.detail}; {text}" if error.detail else text
                     raise
-                found = None if result else result.responses[0]
-                creating.move(
-                    Transition.CREATED, found.mod_revision if isinstance(found, KeyValue) else result.revision
-                )
+                found = None if result else found_slot(result)
+                creating.move(SlotState.FREE, result.revision if found is None else found.mod_revision)
                 slot = creating
                 return slot
         finally:
@@ -191,34 +189,34 @@ class SlotPool:
             if slot is None:
                 self._give_up_place()
 
-    def _take_back(self, got: Slot | _Turn) -> None:
+    def _take_back(self, got: Slot | _SlotTurn) -> None:
         """A caller was cancelled when it had its turn."""
         if isinstance(got, Slot):
             self.put_back(got)
-        elif got is _Turn.CREATE:
+        elif got is _SlotTurn.CREATE:
             self._give_up_place()
 
     def _give_up_place(self) -> None:
         """A slot is gone: the next caller that waits may create another one."""
-        if not self._turns.give(_Turn.CREATE):
+        if not self._turns.give(_SlotTurn.CREATE):
             self.count -= 1
 
     # The lease.
 
-    async def _begin_generation(self) -> Generation:
+    async def _begin_generation(self) -> SlotGeneration:
         lease = await self._store.leases.kept(self._ttl, timeout=self._timeout).begin()
-        self._generation = generation = Generation(lease, self._prefix)
+        self._generation = generation = SlotGeneration(lease, self._prefix)
         lease.on_end = lambda _: self._end_generation(generation)
         return generation
 
-    def _end_generation(self, generation: Generation) -> None:
+    def _end_generation(self, generation: SlotGeneration) -> None:
         """The lease is lost: no slot of it is used any more. Writes under way find out by themselves."""
         if self._generation is not generation:
             return
         self._generation = None
         self.lease_losses += 1
         while generation.free:
-            generation.free.pop().move(Transition.LOST)
+            generation.free.pop().move(SlotState.GONE)
             self._give_up_place()
         # Perhaps it is lost only here, since no renewal was answered: the server must not keep its keys.
         task = start_background_task(self._revoke(generation.lease), name="etcd_aio once revoke")

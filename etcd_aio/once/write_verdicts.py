@@ -44,15 +44,15 @@ class Applied:
 
 
 class Fate(Enum):
-    """What is known of a write that was not applied as far as anything tells."""
+    """The knowledge about a write with no sign of being applied."""
 
     NOT_APPLIED = "not applied, and never will be"
     IN_HISTORY = "no copy will be applied from now on"
     UNKNOWN = "copies may still be applied, or it cannot be known any more"
 
 
-class Refusal(Enum):
-    """What an error says about the write that it ends."""
+class WriteRefusal(Enum):
+    """The meaning of an error for the write that it ends."""
 
     DEFINITE = "not applied, and never will be"
     LEASE = "the same, since a lease does not exist: the write's own, or that of the slot"
@@ -65,23 +65,23 @@ def slot_value(number: int, branch: Branch) -> bytes:
 
 
 def judge(number: int, found: KeyValue | None) -> Applied | Fate:
-    """What the slot as it is now says about write `number`: `IN_HISTORY` if the write is not the slot's last."""
+    """Judge write `number` by the slot as it is now: `IN_HISTORY` if the write is not the slot's last."""
     return _applied(number, found) or Fate.IN_HISTORY
 
 
 def judge_history(number: int, first: Event) -> Applied | Fate:
-    """What the first change of the slot after revision m says about write `number`.
+    """Judge write `number` by the first change of the slot after revision m.
 
     A copy needs the slot's mod_revision to be m, so the first change is by a copy, or no copy was applied.
     """
     return (_applied(number, first.kv) if first.is_put else None) or Fate.NOT_APPLIED
 
 
-def judge_error(error: EtcdError) -> Refusal:
-    """What an error of the write's own call says about it."""
+def judge_error(error: EtcdError) -> WriteRefusal:
+    """Judge a write by an error of its own call."""
     if error.maybe_applied:
-        return Refusal.OPEN
-    return Refusal.LEASE if isinstance(error, LeaseNotFoundError) else Refusal.DEFINITE
+        return WriteRefusal.OPEN
+    return WriteRefusal.LEASE if isinstance(error, LeaseNotFoundError) else WriteRefusal.DEFINITE
 
 
 def _applied(number: int, kv: KeyValue | None) -> Applied | None:

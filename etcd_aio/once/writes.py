@@ -15,11 +15,12 @@ from etcd_aio.calls import StoreCalls
 from etcd_aio.dataclass import dataclass
 from etcd_aio.errors import CompactedError, LeaseNotFoundError, ResultLostError, with_history
 from etcd_aio.once.guarded import (
-    Answer,
     IdKey,
     Write,
+    WriteAnswer,
     attaches_lease,
     described,
+    found_slot,
     operations_of,
     parse_id_value,
     unwrap,
@@ -30,9 +31,9 @@ from etcd_aio.once.replay import needs_values, ranges_to_read, replay
 from etcd_aio.once.results import Outcome, WriteResult
 from etcd_aio.once.settle import Settler, Settling
 from etcd_aio.once.single_flight import seconds_left
-from etcd_aio.once.slot import Slot, Transition
+from etcd_aio.once.slot import Slot, SlotState
 from etcd_aio.once.slots import SlotPool
-from etcd_aio.once.write_verdicts import Applied, Branch, Fate, Refusal, judge, judge_error
+from etcd_aio.once.write_verdicts import Applied, Branch, Fate, WriteRefusal, judge, judge_error
 from etcd_aio.types import range_arguments, shown_keys
 
 _NOT_SENT: Final = "the write itself was not sent: this is what exactly-once writes need before"
@@ -40,7 +41,7 @@ _OTHERWISE: Final = "the txn ran its `otherwise`, and the history that its resul
 
 
 @dataclass(slots=True)
-class Request:
+class WriteRequest:
     """One write of a user.
 
     Attributes:
@@ -49,22 +50,15 @@ class Request:
         shape: makes the result of the user's call.
         retry: which failed attempts are retried.
         timeout: seconds for the whole call; None for no limit.
+        id_key: the key of the id, once it is known.
     """
 
     write: Write
     id: str | None
-    shape: Callable[[Write, Answer], WriteResult]
+    shape: Callable[[Write, WriteAnswer], WriteResult]
     retry: RetryMode
     timeout: float | None
-
-
-@dataclass(frozen=True, slots=True)
-class _Open:
-    """A write that raised `OutcomeUnknownError`: what is known, or what finds out."""
-
-    request: Request
-    id_key: IdKey | None
-    known: "Applied | Settling"
+    id_key: IdKey | None = None
 
 
 class Writes:
@@ -85,18 +79,20 @@ class Writes:
         self._pool = pool
         self._ids = ids
         self._settler = settler
-        self._open: WeakKeyDictionary[OutcomeUnknownError, _Open] = WeakKeyDictionary()
+        # The writes that raised this error, and what is known of each, or finds out.
+        self._unknown: WeakKeyDictionary[OutcomeUnknownError, tuple[WriteRequest, Applied | Settling]] = (
+            WeakKeyDictionary()
+        )
         self.replays = 0
 
-    async def run(self, request: Request) -> Answer:
+    async def run(self, request: WriteRequest) -> WriteAnswer:
         """Apply a write; see `ExactlyOnce.put`."""
         write, timeout = request.write, request.timeout
         deadline = deadline_after(timeout, asyncio.get_running_loop().time())
         while True:
-            id_key = None
             try:
                 if request.id is not None:
-                    id_key = await self._ids.key(request.id, write, deadline)
+                    request.id_key = await self._ids.key(request.id, write, deadline)
                     timeout = seconds_left(deadline)
                 slot = self._pool.take_free()
                 if slot is None:
@@ -106,27 +102,25 @@ class Writes:
                 _was_not_sent(error)
                 raise
             try:
-                result = await self._store.do(write_through(slot, write, id_key), timeout=timeout, retry=request.retry)
+                operation = write_through(slot, write, request.id_key)
+                result = await self._store.do(operation, timeout=timeout, retry=request.retry)
             except EtcdError as error:
-                applied = await self._after_error(slot, error, request, id_key, deadline)
+                applied = await self._after_error(slot, error, request, deadline)
             except BaseException:  # a cancellation: copies may travel
-                self._settler.settle(slot, Transition.GIVEN_UP)
+                self._settler.settle(slot, SlotState.UNSETTLED)
                 raise
             else:
                 if result.succeeded:
-                    slot.move(Transition.APPLIED, result.header.revision)
+                    slot.move(SlotState.FREE, result.header.revision)
                     self._pool.put_back(slot)
-                    answer = unwrap(write, id_key is not None, result)
+                    answer = unwrap(write, request.id is not None, result)
                     if answer.branch is not Branch.DUPLICATE:
                         return answer
                     applied = Applied(result.revision, Branch.DUPLICATE)
                 else:
-                    found = result.responses[0]
-                    applied = await self._after_refusal(
-                        slot, found if isinstance(found, KeyValue) else None, request, id_key, deadline
-                    )
+                    applied = await self._after_refusal(slot, found_slot(result), request, deadline)
             if applied is not None:
-                return await self._result(request, id_key, applied, deadline)
+                return await self._result(request, applied, deadline)
             timeout = seconds_left(deadline)
 
     async def settle(self, error: OutcomeUnknownError, deadline: float) -> Outcome | None:
@@ -136,63 +130,61 @@ class Writes:
             LookupError: the error was not raised by `run`.
             EtcdError: the write was applied, and its result could not be read now.
         """
-        opened = self._open[error]
-        verdict = opened.known if isinstance(opened.known, Applied) else await _wait(opened.known, deadline)
+        request, known = self._unknown[error]
+        verdict = known if isinstance(known, Applied) else await _wait(known, deadline)
         if verdict is Fate.NOT_APPLIED:
             return Outcome(applied=False)
         if not isinstance(verdict, Applied):
             return None
         try:
-            answer = await self._replay(opened.request, opened.id_key, verdict, deadline)
+            answer = await self._replay(request, verdict, deadline)
         except ResultLostError as lost:
             return Outcome(applied=True, revision=lost.revision)
-        result = opened.request.shape(opened.request.write, answer)
+        result = request.shape(request.write, answer)
         return Outcome(applied=True, revision=answer.header.revision, result=result)
 
-    # Answers that are none. Each returns what was applied, or None: the write was not applied, and begins again.
+    # After an attempt without an answer. Each returns what was applied, or None: the write begins again.
 
     async def _after_refusal(
-        self, slot: Slot, found: KeyValue | None, request: Request, id_key: IdKey | None, deadline: float
+        self, slot: Slot, kv: KeyValue | None, request: WriteRequest, deadline: float
     ) -> Applied | None:
         """The slot was not as this client left it: by an earlier copy, or since it is gone."""
-        judged = judge(slot.number, found)
+        judged = judge(slot.number, kv)
         if isinstance(judged, Applied):
-            slot.move(Transition.APPLIED, judged.revision)
+            slot.move(SlotState.FREE, judged.revision)
             self._pool.put_back(slot)
             return judged
-        settling = self._settler.settle(slot, Transition.MISSING)
+        settling = self._settler.settle(slot, SlotState.HISTORY)
         verdict = await _wait(settling, deadline)
         if isinstance(verdict, Applied):
             return verdict
         if verdict is Fate.NOT_APPLIED:
             return None
-        raise self._unknown(_Open(request, id_key, settling), None)
+        raise self._unknown_error(request, settling, None)
 
     async def _after_error(
-        self, slot: Slot, error: EtcdError, request: Request, id_key: IdKey | None, deadline: float
+        self, slot: Slot, error: EtcdError, request: WriteRequest, deadline: float
     ) -> Applied | None:
-        if judge_error(error) is not Refusal.OPEN:
-            slot.move(Transition.REFUSED)
+        if judge_error(error) is not WriteRefusal.OPEN:
+            slot.move(SlotState.FREE)
             try:
-                if await self._has_lost_lease(error, slot, request, id_key, deadline):
+                if await self._has_lost_lease(error, slot, request, deadline):
                     return None
             finally:
                 self._pool.put_back(slot)
             raise error
-        settling = self._settler.settle(slot, Transition.GIVEN_UP)
+        settling = self._settler.settle(slot, SlotState.UNSETTLED)
         verdict = await _wait(settling, deadline)
         if isinstance(verdict, Applied):
             return verdict
         if verdict is not Fate.NOT_APPLIED:
-            raise self._unknown(_Open(request, id_key, settling), error) from error
-        if await self._has_lost_lease(error, slot, request, id_key, deadline):
+            raise self._unknown_error(request, settling, error) from error
+        if await self._has_lost_lease(error, slot, request, deadline):
             return None
         error.maybe_applied = False
         raise error
 
-    async def _has_lost_lease(
-        self, error: EtcdError, slot: Slot, request: Request, id_key: IdKey | None, deadline: float
-    ) -> bool:
+    async def _has_lost_lease(self, error: EtcdError, slot: Slot, request: WriteRequest, deadline: float) -> bool:
         """Whether an error says that a lease does not exist which is one of this object's, and not one of the write.
 
         Raises:
@@ -202,7 +194,7 @@ class Writes:
             return False
         try:
             is_lost = await self._pool.is_lost(slot, deadline)
-            return is_lost or (id_key is not None and await self._ids.is_lost(id_key, deadline))
+            return is_lost or (request.id_key is not None and await self._ids.is_lost(request.id_key, deadline))
         except EtcdError as failure:
             if attaches_lease(request.write):
                 return False
@@ -210,26 +202,28 @@ class Writes:
             failure.add_note(_NOT_SENT)
             raise failure from error
 
-    def _unknown(self, opened: _Open, cause: EtcdError | None) -> OutcomeUnknownError:
+    def _unknown_error(
+        self, request: WriteRequest, known: Applied | Settling, cause: EtcdError | None
+    ) -> OutcomeUnknownError:
         error = OutcomeUnknownError()
         if cause is not None:
             with_history(error, cause.attempts, maybe_applied=True, seconds=cause.seconds)
             error.call = cause.call
-        self._open[error] = opened
+        self._unknown[error] = request, known
         return error
 
     # Results.
 
-    async def _result(self, request: Request, id_key: IdKey | None, applied: Applied, deadline: float) -> Answer:
+    async def _result(self, request: WriteRequest, applied: Applied, deadline: float) -> WriteAnswer:
         """The result of a write that was applied; if it cannot be read in time, `settle` may read it later."""
         try:
-            return await self._replay(request, id_key, applied, deadline)
+            return await self._replay(request, applied, deadline)
         except (ResultLostError, InvalidRequestError):
             raise
         except EtcdError as error:
-            raise self._unknown(_Open(request, id_key, applied), error) from error
+            raise self._unknown_error(request, applied, error) from error
 
-    async def _replay(self, request: Request, id_key: IdKey | None, applied: Applied, deadline: float) -> Answer:
+    async def _replay(self, request: WriteRequest, applied: Applied, deadline: float) -> WriteAnswer:
         """Compute the result of a write that was applied, and whose answer was lost or is that of another process.
 
         Raises:
@@ -237,8 +231,8 @@ class Writes:
             InvalidRequestError: the id was used for another request.
             EtcdError: the history could not be read.
         """
-        if applied.branch is Branch.DUPLICATE and id_key is not None:
-            applied = await self._first_of_id(request, id_key, applied.revision, deadline)
+        if applied.branch is Branch.DUPLICATE and request.id_key is not None:
+            applied = await self._first_of_id(request.write, request.id_key, applied.revision, deadline)
         operations = operations_of(request.write, applied.branch)
         header = Header(revision=applied.revision)
         before: list[KeyValue] = []
@@ -250,16 +244,16 @@ class Writes:
                 raise ResultLostError(_OTHERWISE, revision=applied.revision, succeeded=False) from error
             raise ResultLostError(revision=applied.revision) from error
         self.replays += 1
-        return Answer(applied.branch, header, replay(operations, before, header), is_replayed=True)
+        return WriteAnswer(applied.branch, header, replay(operations, before, header), is_replayed=True)
 
-    async def _first_of_id(self, request: Request, id_key: IdKey, revision: int, deadline: float) -> Applied:
+    async def _first_of_id(self, write: Write, id_key: IdKey, revision: int, deadline: float) -> Applied:
         """The write that had an id first; `revision` is when the key of the id was seen."""
         kv = await self._store.get(id_key.key, timeout=seconds_left(deadline))
         if kv is None or kv.mod_revision > revision:  # its time is over
             raise ResultLostError(revision=revision)
         parsed = parse_id_value(kv.value)
         if parsed is None or parsed[0] != id_key.digest:
-            raise _of_other_request(id_key, request.write)
+            raise _of_other_request(id_key, write)
         return Applied(kv.mod_revision, parsed[1])
 
     async def _read(self, keys: KeyRange, revision: int, with_values: bool, deadline: float) -> list[KeyValue]:

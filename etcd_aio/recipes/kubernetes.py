@@ -4,7 +4,7 @@ Theory. An optimistic write holds a condition: the key was last changed at the e
 on, that never holds again, so however many copies of the write travel, at most one is applied, and it is safe to send
 the write again when an answer was lost. Only the verdict is in doubt then: a copy that comes after the one that was
 applied finds the key changed, and is answered "failed". So after a lost answer, "failed" is not believed. The first
-change of the key after the expected revision tells: it is this write, or that of another.
+change of the key after the expected revision decides: it is this write, or that of another.
 
 The condition that the key must not exist is different: it holds again when the key has been deleted. Such a put is sent
 once, and its lost answer is raised.
@@ -28,18 +28,18 @@ from etcd_aio import (
     op,
 )
 from etcd_aio.arguments import encode_key, flag, whole_number
-from etcd_aio.base import NEVER, UNSET, Timeout, deadline_after, time_left
-from etcd_aio.calls import StoreCalls, Writer, writer_for
+from etcd_aio.base import NEVER, UNSET, Timeout, time_left
+from etcd_aio.calls import StoreCalls, Writer
 from etcd_aio.dataclass import dataclass
 from etcd_aio.errors import CompactedError, FutureRevisionError, InvalidRequestError, ResultLostError
+from etcd_aio.recipes.calls import RecipeCalls, seconds_left
 
 DEFAULT_LIMIT: Final = 500
 """Keys of a page: as many as the API server of Kubernetes and its clients ask for at once."""
 
 _LOOKS: Final = 4
-_LOOK_SECONDS: Final = (
-    0.5  # all together, twice etcd's default election timeout: a member that is further behind has no leader
-)
+_LOOK_SECONDS: Final = 0.5
+"""All together, twice etcd's default election timeout: a member that is further behind has no leader."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +77,7 @@ class ListPage:
 
 @dataclass(frozen=True, slots=True)
 class OptimisticResult:
-    """What became of an optimistic write. It is true if the write was made.
+    """The outcome of an optimistic write. It is true if the write was made.
 
     Attributes:
         succeeded: whether the write was made.
@@ -110,25 +110,20 @@ class Kubernetes:
 
     def __init__(self, store: StoreCalls, *, writer: Writer | None = None, timeout: Timeout = UNSET) -> None:
         self._store = store
-        self._writer = None if writer is None else writer_for(store, writer)
-        self._timeout = store.backend.shared.seconds(timeout)
+        self._calls = RecipeCalls(store, writer, timeout)
+        self._reads_history = writer is None
 
     # Reads.
 
     async def get(self, key: KeyLike, *, revision: int = 0, timeout: Timeout = UNSET) -> Found:
-        """Get one key, with the revision of the store.
-
-        Args:
-            key: the key.
-            revision: read the store as it was at this revision; 0 is now.
-            timeout: seconds for the whole call.
+        """Get one key, with the revision of the store: as it was at a revision; 0 is now.
 
         Raises:
             EmptyKeyError: the key is empty.
             CompactedError: the revision was compacted.
             EtcdError: as every read.
         """
-        found = await self._store.range(key, revision=revision, limit=1, timeout=timeout)
+        found = await self._calls.do(op.range(key, revision=revision, limit=1), self._calls.deadline(timeout))
         return Found(found.kvs[0] if found.kvs else None, found.revision)
 
     async def list(
@@ -166,9 +161,9 @@ class Kubernetes:
             if first not in keys:
                 raise InvalidRequestError("continue_key is not within the prefix: pass the next_key of the page before")
         asked = op.RangeOp(KeyRange(first, keys.range_end), limit=limit, revision=revision)
-        deadline = self._deadline(timeout)
+        deadline = self._calls.deadline(timeout)
         try:
-            found = await self._store.do(asked, timeout=timeout)
+            found = await self._calls.do(asked, deadline)
         except CompactedError as error:
             error.compact_revision = await self._oldest(first, revision, deadline)
             raise
@@ -178,14 +173,10 @@ class Kubernetes:
     async def count(self, prefix: KeyLike, *, timeout: Timeout = UNSET) -> int:
         """Count the keys with a prefix.
 
-        Args:
-            prefix: the prefix.
-            timeout: seconds for the whole call.
-
         Raises:
             EtcdError: as every read.
         """
-        return (await self._store.range(prefix=prefix, count_only=True, timeout=timeout)).count
+        return (await self._calls.do(op.range(prefix=prefix, count_only=True), self._calls.deadline(timeout))).count
 
     async def _oldest(self, key: bytes, revision: int, deadline: float) -> int:
         """The oldest revision that is not compacted, which only the refusal of a watch names; 0 if it is not known."""
@@ -245,7 +236,7 @@ class Kubernetes:
         def is_own(event: Event) -> bool:
             return event.is_put and event.value == put.value and event.kv.lease == put.lease
 
-        return await self._write(_Write(put.key, put, is_own), expected_revision, get_on_failure, timeout)
+        return await self._write(put.key, put, is_own, expected_revision, get_on_failure, timeout)
 
     async def optimistic_delete(
         self, key: KeyLike, expected_revision: int, *, get_on_failure: bool = True, timeout: Timeout = UNSET
@@ -269,51 +260,52 @@ class Kubernetes:
         Cancellation: the key may have been deleted, or not.
         """
         delete = op.delete(key)
-        write = _Write(delete.keys.key, delete, lambda event: event.is_delete)
-        return await self._write(write, expected_revision, get_on_failure, timeout)
+        key = delete.keys.key
+        return await self._write(key, delete, lambda event: event.is_delete, expected_revision, get_on_failure, timeout)
 
-    async def _write(self, write: "_Write", expected: int, get_on_failure: bool, timeout: Timeout) -> OptimisticResult:
+    async def _write(
+        self,
+        key: bytes,
+        write: op.PutOp | op.DeleteOp,
+        is_own: Callable[[Event], bool],
+        expected: int,
+        get_on_failure: bool,
+        timeout: Timeout,
+    ) -> OptimisticResult:
+        """Write a key; `is_own` says whether an event of the key may come from this write."""
         expected = whole_number(expected, "expected_revision")
-        look = op.get(write.key)
+        look = op.get(key)
         txn = op.txn(
-            when=[Key(write.key).mod_revision == expected],
-            then=[write.operation],
+            when=[Key(key).mod_revision == expected],
+            then=[write],
             otherwise=[look] if flag(get_on_failure, "get_on_failure") else [],
         )
-        if self._writer is not None:
-            return await self._write_through(self._writer, txn, look, timeout)
-        deadline = self._deadline(timeout)
+        deadline = self._calls.deadline(timeout)
         try:
-            return _told(await self._store.do(txn, timeout=timeout, retry="safe"))
+            return _outcome_of(await self._calls.commit(txn, deadline))
+        except ResultLostError as lost_result:  # what was read or deleted is compacted, but not whether it was written
+            if lost_result.succeeded:
+                return OptimisticResult(True, lost_result.revision)
+            found = await self._calls.do(op.txn(then=[look]), deadline)
+            return OptimisticResult(False, found.revision, found[look])
         except EtcdError as error:
-            if not error.maybe_applied or not expected or _left(deadline) == 0:
+            if not (self._reads_history and error.maybe_applied and expected) or seconds_left(deadline) == 0:
                 raise
             lost = error
         try:
-            result = await self._store.do(txn, timeout=_left(deadline), retry="always")
+            result = await self._calls.do(txn, deadline, "always")
             if result.succeeded:
-                return _told(result)
-            event = await self._change_after(write.key, expected, deadline)
+                return _outcome_of(result)
+            event = await self._change_after(key, expected, deadline)
         except CompactedError as error:
             lost.add_note(f"the history that tells whether it was applied is compacted: {error.message}")
             raise lost from error
         except EtcdError as error:
             error.maybe_applied = True  # by the attempt before
             raise
-        if event is not None and write.is_own(event):
+        if event is not None and is_own(event):
             return OptimisticResult(True, event.revision)
-        return _told(result)
-
-    async def _write_through(self, writer: Writer, txn: op.TxnOp, look: op.GetOp, timeout: Timeout) -> OptimisticResult:
-        deadline = self._deadline(timeout)
-        through = writer.txn().when(*txn.when).then(*txn.then).otherwise(*txn.otherwise)
-        try:
-            return _told(await through.commit(timeout=timeout))
-        except ResultLostError as lost:  # what it has read or deleted is compacted, but not whether it has written
-            if lost.succeeded:
-                return OptimisticResult(True, lost.revision)
-        found = await self._store.do(op.txn(then=[look]), timeout=_left(deadline))
-        return OptimisticResult(False, found.revision, found[look])
+        return _outcome_of(result)
 
     # History.
 
@@ -323,7 +315,7 @@ class Kubernetes:
         It is asked for when a condition on that revision did not hold, so there is such a change.
         """
         try:
-            before = await self._store.get(key, revision=expected, keys_only=True, timeout=_left(deadline))
+            before = await self._store.get(key, revision=expected, keys_only=True, timeout=seconds_left(deadline))
         except FutureRevisionError:
             return None
         if before is None or before.mod_revision != expected:
@@ -339,41 +331,17 @@ class Kubernetes:
         """
         try:
             async with asyncio.timeout_at(None if deadline == NEVER else deadline):
-                async with self._store.watch(key, start_revision=revision, timeout=_left(deadline)) as watcher:
+                async with self._store.watch(key, start_revision=revision, timeout=seconds_left(deadline)) as watcher:
                     return await anext(watcher)
         except TimeoutError as error:
             if isinstance(error, EtcdError):
                 raise
             raise EtcdTimeoutError("the history of the key could not be read in time") from None
 
-    def _deadline(self, timeout: Timeout) -> float:
-        seconds = self._timeout if timeout is UNSET else timeout
-        return deadline_after(seconds, asyncio.get_running_loop().time())
 
-
-@dataclass(frozen=True, slots=True)
-class _Write:
-    """A change of one key.
-
-    Attributes:
-        key: the key.
-        operation: changes it.
-        is_own: whether an event of the key may come from this change.
-    """
-
-    key: bytes
-    operation: op.PutOp | op.DeleteOp
-    is_own: Callable[[Event], bool]
-
-
-def _told(result: TxnResult) -> OptimisticResult:
-    """What the answer of the txn says."""
+def _outcome_of(result: TxnResult) -> OptimisticResult:
+    """The outcome by the answer of the txn."""
     if result.succeeded:
         return OptimisticResult(True, result.revision)
     found = result.responses[0] if result.responses else None
     return OptimisticResult(False, result.revision, found if isinstance(found, KeyValue) else None)
-
-
-def _left(deadline: float) -> float | None:
-    """The timeout of a call that must end by an instant of the running loop; None if that is never."""
-    return None if deadline == NEVER else time_left(deadline, asyncio.get_running_loop().time())

@@ -1,22 +1,24 @@
 """Endpoints: the endpoints of a service, kept up to date in memory.
 
-They are read from a cache of the service's prefix, so what holds for caches holds for them: each state is that of etcd
-at one revision, and in an outage the last one stays.
+One rule says which endpoints there are: those of etcd, at one revision. In an outage, and while the user may not read
+them, the last ones stay for any time. If etcd has none any more, the last ones stay for `keep_last` seconds.
 """
 
 import asyncio
+import logging
 import random
-from collections.abc import AsyncIterator, Callable, Sequence
-from types import TracebackType
-from typing import ClassVar, Final, Literal, Self, TypeAlias, get_args
+from collections.abc import Callable, Sequence
+from typing import ClassVar, Final, Literal, TypeAlias, get_args
 
-from etcd_aio import EtcdError, EtcdTimeoutError, KeyLike, KeyRange
-from etcd_aio.base import UNSET, NotAwaitable, Timeout, deadline_after, when_constructed
-from etcd_aio.cache import Cache, CacheChanges
+from etcd_aio import EtcdTimeoutError, KeyLike, KeyRange
+from etcd_aio.arguments import finite_seconds, whole_number
+from etcd_aio.base import UNSET, Timeout, deadline_after, start_timer_at
+from etcd_aio.cache import Derived
 from etcd_aio.calls import StoreCalls
-from etcd_aio.errors import InvalidRequestError, NoServiceEndpointError
-from etcd_aio.services.endpoint_json import JSONValue, ServiceEndpoint, decode_entry, target_prefix
-from etcd_aio.types import shown_keys
+from etcd_aio.errors import ClientUsageError, InvalidRequestError, NoServiceEndpointError
+from etcd_aio.services.endpoint_json import ServiceEndpoint, decode_entry, target_prefix
+from etcd_aio.services.last_list import LastList, ServiceChange, change_between
+from etcd_aio.types import shown_key
 
 PickPolicy: TypeAlias = Literal["round_robin", "random"]
 """How `pick` chooses: all in turn, or any."""
@@ -24,58 +26,59 @@ PickPolicy: TypeAlias = Literal["round_robin", "random"]
 Choice: TypeAlias = Callable[[Sequence[ServiceEndpoint]], ServiceEndpoint]
 """A function that chooses one of the endpoints, of which there is at least one."""
 
-_NONE: Final[tuple[ServiceEndpoint, ...]] = ()
+logger: Final = logging.getLogger("etcd_aio.naming")
 
 
-class Endpoints(NotAwaitable):
+class Endpoints(Derived[tuple[ServiceEndpoint, ...], ServiceChange]):
     """The endpoints of a service: `async with client.resolve("svc/web") as web:`.
 
-    Entering reads them; from then on they follow etcd. All changes of one txn are seen at once. In an outage the last
-    ones stay, however long it is, and `age` grows: there is no endpoint only if etcd has said so. Entries that are not
-    in the format of Go's `naming/endpoints` are passed over, and logged once.
+    Entering reads them; from then on they follow etcd. All changes of one txn are seen at once. Entries that are not in
+    the format of Go's `naming/endpoints` are passed over, and logged once.
 
-    Any number of tasks may use one object.
+    - In an outage the last endpoints stay, however long it is, and `age` grows.
+    - If the user may not read the service any more, they stay too; `error` says so, and it is tried again.
+    - If etcd has no endpoint any more, they stay for `keep_last` seconds, which is logged.
+    - When the block is left, or the client is closed, they stay as they are for ever.
+
+    Any number of tasks may use one object. The clients of `etcd_aio.contrib.discovery` share one.
+
+    Args:
+        store: the client, or a namespace of it.
+        target: the service. Its keys are `<target>/<name>`.
+        keep_last: seconds for which the last endpoints stay when etcd has none any more. Default: 0.
+        keep_current: see `Store.resolve`.
+        timeout: seconds for a read. Default: that of the client.
+
+    Raises:
+        InvalidRequestError, EmptyKeyError, TypeError: an argument is invalid.
     """
 
     usage: ClassVar[str] = "endpoints cannot be awaited: write `async with client.resolve(...) as endpoints:`"
+    _noun: ClassVar[str] = "an object with endpoints"
 
     def __init__(
-        self, store: StoreCalls, target: KeyLike, *, keep_current: float | None = None, timeout: Timeout = UNSET
+        self,
+        store: StoreCalls,
+        target: KeyLike,
+        *,
+        keep_last: float = 0.0,
+        keep_current: float | None = None,
+        timeout: Timeout = UNSET,
     ) -> None:
-        self._keys = KeyRange.of(prefix=target_prefix(target))
-        self._cache: Cache[tuple[str, JSONValue]] = Cache(
-            store, self._keys, decode=decode_entry, keep_current=keep_current, timeout=timeout
+        prefix = target_prefix(target)
+        self._shown = shown_key(prefix[:-1])
+        super().__init__(
+            store,
+            KeyRange.of(prefix=prefix),
+            what=f"endpoints of {self._shown}",
+            logger=logger,
+            decode=decode_entry,
+            keep_current=keep_current,
+            timeout=timeout,
         )
-        self._endpoints = _NONE
-        self._version = -1  # of the content that they were read from
+        self._list = LastList(finite_seconds(keep_last, "keep_last"))
+        self._timer: asyncio.TimerHandle | None = None
         self._picked = 0
-
-    @when_constructed
-    def __repr__(self) -> str:
-        return f"<Endpoints {shown_keys(self._keys.key, self._keys.range_end)} of {self._cache!r}>"
-
-    # The block.
-
-    async def __aenter__(self) -> Self:
-        """Read the endpoints.
-
-        Raises:
-            EtcdError: they could not be read.
-            ClientUsageError: it was entered before, or the client is closed.
-
-        Cancellation leaves nothing behind.
-        """
-        await self._cache.__aenter__()
-        return self
-
-    async def __aexit__(
-        self, exc_type: type[BaseException] | None, exc: BaseException | None, traceback: TracebackType | None
-    ) -> None:
-        await self._cache.aclose()
-
-    async def aclose(self) -> None:
-        """End the watch. Leaving does this. Safe to repeat."""
-        await self._cache.aclose()
 
     # State.
 
@@ -84,21 +87,9 @@ class Endpoints(NotAwaitable):
         """The endpoints, as they are here, in the order of their keys. It is a plain read from memory.
 
         Raises:
-            CacheError: the block was not entered, was left, or has ended: the client is closed, or the user may not
-                read the prefix any more.
+            ClientUsageError: the block was not entered.
         """
-        cache = self._cache
-        if cache.content_version != self._version:
-            entries = cache.range()  # raises if it has ended
-            self._endpoints = tuple(self._endpoint(key, *entry) for key, entry in entries.items())
-            self._version = cache.content_version
-        else:
-            len(cache)  # raises if it has ended
-        return self._endpoints
-
-    def _endpoint(self, key: bytes, address: str, metadata: JSONValue) -> ServiceEndpoint:
-        kv = self._cache.kv(key)
-        return ServiceEndpoint(key, address, metadata, 0 if kv is None else kv.mod_revision)
+        return self._read()
 
     def __len__(self) -> int:
         return len(self.endpoints)
@@ -107,65 +98,34 @@ class Endpoints(NotAwaitable):
         return True  # also without endpoints: it is a connection, rather than a container
 
     @property
-    def cache(self) -> Cache[tuple[str, JSONValue]]:
-        """The cache that they are read from: `await web.cache.wait_current()` brings them up to date."""
-        return self._cache
+    def is_keeping_last(self) -> bool:
+        """Whether etcd has no endpoint any more, and these are the last ones that it had."""
+        return self._list.empty_since is not None
 
-    @property
-    def revision(self) -> int:
-        """The revision of etcd at which the endpoints were as they are here."""
-        return self._cache.revision
-
-    @property
-    def age(self) -> float:
-        """Seconds: every change that was made longer ago is seen. See `Cache.age`; with `keep_current` it is small."""
-        return self._cache.age
-
-    # Followers.
-
-    def changes(self) -> "EndpointChanges":
-        """Follow the endpoints: `async for endpoints in web.changes():`.
-
-        The present ones come at once, then those after each change. Only a consumer that is slower than the changes
-        misses some in between; the newest ones always come.
-
-        Raises:
-            CacheError: as `endpoints`.
-        """
-        return EndpointChanges(self, self._cache.changes())
-
-    async def wait_any(self, *, timeout: float | None = None) -> tuple[ServiceEndpoint, ...]:
-        """Wait until there is at least one endpoint.
+    async def wait_endpoints(self, *, at_least: int = 1, timeout: float | None = None) -> tuple[ServiceEndpoint, ...]:
+        """Wait until there are so many endpoints.
 
         Args:
+            at_least: how many.
             timeout: seconds. Default: None, no limit.
 
         Returns:
             The endpoints.
 
         Raises:
-            EtcdTimeoutError: there was none in time.
-            CacheError: as `endpoints`.
+            EtcdTimeoutError: there were fewer for so long.
+            ClientUsageError: the block was not entered, or was left, or the client is closed.
 
         Cancellation leaves nothing behind.
         """
-        deadline_after(timeout, 0.0)
-        if self.endpoints:
-            return self.endpoints
-        changes = self.changes()
-        try:
-            async with asyncio.timeout(timeout):
-                async for endpoints in changes:
-                    if endpoints:
-                        return endpoints
-        except TimeoutError as error:
-            if isinstance(error, EtcdError):
-                raise
-            shown = shown_keys(self._keys.key, self._keys.range_end)
-            raise EtcdTimeoutError(f"there was no endpoint under {shown} in time") from None
-        finally:
-            await changes.aclose()
-        return self.endpoints  # raises, since the block was left
+        whole_number(at_least, "at_least")
+        deadline = deadline_after(timeout, asyncio.get_running_loop().time())
+        while len(self.endpoints) < at_least:
+            if self.has_ended:
+                raise ClientUsageError("the block of the endpoints has ended")
+            if not await self._moved.wait(deadline):
+                raise EtcdTimeoutError(f"there were fewer than {at_least} endpoints of {self._shown} in time")
+        return self.endpoints
 
     def pick(self, policy: PickPolicy | Choice = "round_robin") -> ServiceEndpoint:
         """Choose an endpoint. It is a plain read from memory.
@@ -174,18 +134,16 @@ class Endpoints(NotAwaitable):
             policy: `"round_robin"` takes all in turn, `"random"` takes any; or a function that gets all of them.
 
         Raises:
-            NoServiceEndpointError: there is none now. `wait_any` waits for one.
+            NoServiceEndpointError: there is none now. `wait_endpoints` waits for one.
             InvalidRequestError: there is no such policy.
-            CacheError: as `endpoints`.
+            ClientUsageError: the block was not entered.
         """
         if not callable(policy) and policy not in get_args(PickPolicy):
             words = ", ".join(map(repr, get_args(PickPolicy)))
             raise InvalidRequestError(f"policy must be one of {words}, or a function; got {policy!r}")
         endpoints = self.endpoints
         if not endpoints:
-            raise NoServiceEndpointError(
-                f"there is no endpoint under {shown_keys(self._keys.key, self._keys.range_end)}"
-            )
+            raise NoServiceEndpointError(f"there is no endpoint of {self._shown}")
         if callable(policy):
             return policy(endpoints)
         if policy == "random":
@@ -193,31 +151,43 @@ class Endpoints(NotAwaitable):
         self._picked += 1
         return endpoints[(self._picked - 1) % len(endpoints)]
 
+    # As a value that is made of a cache.
 
-class EndpointChanges(AsyncIterator[tuple[ServiceEndpoint, ...]]):
-    """The endpoints of a service after each change; made by `Endpoints.changes`. Cancelling a step loses nothing."""
+    def _make(self) -> tuple[ServiceEndpoint, ...]:
+        """Return the endpoints of etcd, or the last ones for a while if it has none."""
+        cache, now = self._cache, asyncio.get_running_loop().time()
+        found = []
+        for key, (address, metadata) in cache.range().items():
+            kv = cache.kv(key)
+            found.append(ServiceEndpoint(key, address, metadata, 0 if kv is None else kv.mod_revision))
+        was_keeping = self.is_keeping_last
+        self._list.take(tuple(found), now)
+        due = self._list.due
+        if due is not None and not was_keeping:
+            text = "%s has no endpoint; the last %d are kept for %.0f s"
+            self._log.warning(text, self._shown, len(self._list.endpoints), due - now)
+            self._timer = start_timer_at(due, self._give_up)
+        elif due is None and was_keeping:
+            self._log.info("%s has %d endpoints again", self._shown, len(found))
+            self._stop_timer()
+        return self._list.endpoints
 
-    def __init__(self, owner: Endpoints, changes: CacheChanges) -> None:
-        self._owner = owner
-        self._changes = changes
-        self._told: tuple[ServiceEndpoint, ...] | None = None
+    def _change(
+        self, before: tuple[ServiceEndpoint, ...] | None, value: tuple[ServiceEndpoint, ...]
+    ) -> ServiceChange | None:
+        return None if value == before else change_between(before or (), value)
 
-    def __aiter__(self) -> Self:
-        return self
+    def _give_up(self) -> None:
+        self._timer = None
+        self._list.give_up()
+        self._log.warning("%s still has no endpoint; the last ones are no longer used", self._shown)
+        self._take(())
 
-    async def __anext__(self) -> tuple[ServiceEndpoint, ...]:
-        if self._told is None:
-            self._told = self._owner.endpoints
-            return self._told
-        while True:
-            await anext(self._changes)
-            endpoints = self._owner.endpoints
-            if endpoints != self._told:
-                self._told = endpoints
-                return endpoints
+    def _end(self) -> None:
+        self._stop_timer()
+        super()._end()
 
-    async def aclose(self) -> None:
-        """End the iteration. Safe to repeat."""
-        if self._told is None:
-            self._told = _NONE  # the present ones do not come any more
-        await self._changes.aclose()
+    def _stop_timer(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None

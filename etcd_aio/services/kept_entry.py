@@ -16,14 +16,16 @@ from math import inf
 from types import TracebackType
 from typing import ClassVar, Final, Literal, Self, TypeAlias, get_args
 
-from etcd_aio import EtcdError, Key, KeyValue, Lease, op
+from etcd_aio import EtcdError, Key, KeyValue, op
 from etcd_aio.arguments import finite_seconds, whole_number
 from etcd_aio.base import (
     ATTEMPT_SECONDS,
+    NEVER,
     PATIENT,
     NotAwaitable,
     Pauses,
     Timeout,
+    Waiters,
     log_for,
     resolve,
     start_background_task,
@@ -42,6 +44,7 @@ from etcd_aio.errors import (
     ServiceConflictError,
     StoreRolledBackError,
 )
+from etcd_aio.lease import KeptLease
 from etcd_aio.types import shown_keys
 
 DEFAULT_TTL: Final = 10
@@ -50,10 +53,8 @@ DEFAULT_TTL: Final = 10
 _LASTED: Final = 1.0
 """Seconds after which a registration that is lost is made again at once: until then, losing it is a failure too."""
 
-_LEAVE_SECONDS: Final = 2.0  # twice etcd's default election timeout
-
 OnConflict: TypeAlias = Literal["keep", "replace"]
-"""What happens if the key has the entry of another process: `"keep"` leaves it alone until it is gone."""
+"""The treatment of an entry of another process at the key: `"keep"` leaves it alone until it is gone."""
 
 
 class KeptEntry(NotAwaitable):
@@ -70,18 +71,16 @@ class KeptEntry(NotAwaitable):
         value: of the entry.
         ttl: seconds of its leases.
         on_conflict: see `OnConflict`.
-        drain: seconds that leaving waits after the deletion.
         timeout: seconds of the calls of entering.
-        conflict: the error that says that the key has the entry of another process.
-        logger: gets what happens to the entry.
+        drain: seconds that leaving waits after the deletion.
 
     Attributes:
         key: the key of the entry.
     """
 
-    usage: ClassVar[str]
-    _entering: ClassVar[str]
-    """How to enter it, for the text of an error."""
+    _conflict: ClassVar[type[ServiceConflictError] | type[MemberConflictError]]
+    """The error that says that the key has the entry of another process."""
+    _logger: ClassVar[logging.Logger]
     _watches: ClassVar[bool] = False
     """Whether it notices that another client has changed or deleted the entry; this takes a watch."""
 
@@ -93,20 +92,18 @@ class KeptEntry(NotAwaitable):
         *,
         ttl: int,
         on_conflict: OnConflict,
-        drain: float,
         timeout: Timeout,
-        conflict: type[ServiceConflictError] | type[MemberConflictError],
-        logger: logging.Logger,
+        drain: float = 0.0,
     ) -> None:
         if on_conflict not in get_args(OnConflict):
             words = ", ".join(map(repr, get_args(OnConflict)))
             raise InvalidRequestError(f"on_conflict must be one of {words}; got {on_conflict!r}")
         self._store = store
-        self._log = log_for(logger, store)
+        self._log = log_for(self._logger, store)
         self._value = value
         self.key = key
-        self._conflict = conflict
         self._what = shown_keys(self.key)
+        self._noun = type(self).__name__.lower()
         self._ttl = whole_number(ttl, "ttl", minimum=1)
         self._replaces = on_conflict == "replace"
         self._was_replaced = False  # by another process, which is not replaced in turn
@@ -116,11 +113,10 @@ class KeptEntry(NotAwaitable):
         self._leases: set[int] = set()  # that an entry of this process may have
         self._putting = asyncio.Lock()
         self._task: asyncio.Task[None] | None = None
-        self._lease: Lease | None = None  # of the entry that is there
+        self._lease: KeptLease | None = None  # of the entry that is there
         self._error: EtcdError | None = None  # why it is not there
         self._reported: EtcdError | None = None  # of the errors since it was there
-        self._lost: asyncio.Future[EtcdError | None] | None = None  # of the entry that is there
-        self._registered = asyncio.Event()  # or the block was left
+        self._moved = Waiters()  # for the entry to come or go, and for the end
         self._is_left = False
         self._is_doubtful = False  # the store may be another one since the entry was put
         self._looking: asyncio.Task[None] | None = None
@@ -150,12 +146,10 @@ class KeptEntry(NotAwaitable):
         Cancellation: the entry is deleted, in the background if need be.
         """
         if self._task is not None:
-            raise ClientUsageError(f"a {type(self).__name__.lower()} can only be entered once: make another one")
+            raise ClientUsageError(f"a {self._noun} can only be entered once: make another one")
         entered: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._store.end_with_client(self)
-        self._task = task = start_background_task(
-            self._live(entered), name=f"etcd_aio {type(self).__name__.lower()} of {self._what}"
-        )
+        self._task = task = start_background_task(self._live(entered), name=f"etcd_aio {self._noun} of {self._what}")
         try:
             await asyncio.wait([entered, task], return_when=asyncio.FIRST_COMPLETED)
             if not entered.done():
@@ -188,27 +182,14 @@ class KeptEntry(NotAwaitable):
 
     async def _leave(self, *, is_hurried: bool) -> None:
         self._is_left = True
-        self._registered.set()
+        self._moved.wake()
         if self._task is None:
             return
         if self._lease is not None and not is_hurried:
-            self._ending = start_background_task(
-                self._revoke(self._lease), name=f"etcd_aio {type(self).__name__.lower()} end"
-            )
+            self._ending = start_background_task(self._lease.close(), name=f"etcd_aio {self._noun} end")
         elif self._ending is None:
             self._task.cancel()  # this revokes the lease, with less patience
         await asyncio.wait([self._task] if self._ending is None else [self._task, self._ending])
-
-    async def _revoke(self, lease: Lease) -> None:
-        """End a lease, and with it the entry: in one step, and no copy of a put is applied after that."""
-        try:
-            await lease.revoke(timeout=_LEAVE_SECONDS)
-        except LeaseNotFoundError:
-            pass
-        except EtcdError as error:
-            self._log.warning(
-                "the entry %s could not be deleted; it is gone when its lease expires: %s", self._what, error
-            )
 
     # State.
 
@@ -216,8 +197,9 @@ class KeptEntry(NotAwaitable):
     def is_registered(self) -> bool:
         """Whether the entry is there, as far as this process can know. Thread-safe.
 
-        It looks at the clock, so it is right at once when the event loop, the process or the machine was stopped. An
-        entry that another client deletes is not noticed.
+        It looks at the clock, so it is right at once when the event loop, the process or the machine was stopped, and
+        it turns False before etcd deletes the key. A membership also notices when another client deletes or replaces
+        the key; a registration does not.
         """
         lease = self._lease
         return lease is not None and not lease.is_lost
@@ -249,11 +231,10 @@ class KeptEntry(NotAwaitable):
         """
         if self._task is None:
             raise self._not_entered()
-        lost = self._lost
-        if lost is None:
-            return None if self._is_left else self._error
-        await asyncio.wait([lost])
-        return lost.result()
+        lease = self._lease
+        while lease is not None and self._lease is lease:
+            await self._moved.wait(NEVER)
+        return None if self._is_left else self._error
 
     async def wait_registered(self) -> None:
         """Wait until the entry is there.
@@ -267,19 +248,13 @@ class KeptEntry(NotAwaitable):
             raise self._not_entered()
         while not self.is_registered:
             if self._is_left:
-                raise ClientUsageError(f"the block of the {type(self).__name__.lower()} has ended")
-            if self._lost is None:
-                await self._registered.wait()
-            else:  # the loss is about to be noticed
-                await asyncio.wait([self._lost])
+                raise ClientUsageError(f"the block of the {self._noun} has ended")
+            await self._moved.wait(NEVER)
 
     # The entry.
 
     async def _update(self, value: bytes, timeout: Timeout) -> None:
-        """Change the value of the entry. It is applied once, and in the order of the calls.
-
-        If the entry is not there now, it gets the new value when it is put again, and this returns at once.
-        """
+        """Change the value of the entry, as the `update` of a subclass says."""
         if self._task is None or self._is_left:
             raise self._not_entered()
         self._value = value
@@ -289,18 +264,20 @@ class KeptEntry(NotAwaitable):
         try:
             await self._put(lease, timeout)
         except (LeaseNotFoundError, self._conflict) as error:
-            # The entry is not this one's any more: start over.
-            self._error = error
-            with suppress(EtcdError):
-                await lease.revoke(timeout=_LEAVE_SECONDS)
+            await self._start_over(lease, error)
             if isinstance(error, self._conflict):
                 raise
+
+    async def _start_over(self, lease: KeptLease, error: EtcdError) -> None:
+        """Give the lease back, since the entry is not this one's any more: it is put again with another one."""
+        self._error = error
+        await lease.close()
 
     def _may_replace(self, kv: KeyValue, value: bytes) -> bool:
         """Whether an entry that is there with a lease of another process may be replaced by this value."""
         return self._replaces and not (self._was_replaced and kv.lease)
 
-    async def _put(self, lease: Lease, timeout: Timeout) -> bytes:
+    async def _put(self, lease: KeptLease, timeout: Timeout) -> bytes:
         """Put the entry.
 
         Returns:
@@ -318,7 +295,7 @@ class KeptEntry(NotAwaitable):
                 value = self._value
                 txn = op.txn(
                     when=[Key(self.key).mod_revision == self._revision],
-                    then=[op.put(self.key, value, lease=lease)],
+                    then=[op.put(self.key, value, lease=lease.id)],
                     otherwise=[look],
                 )
                 result = await self._store.do(txn, timeout=timeout, retry="always")
@@ -347,8 +324,9 @@ class KeptEntry(NotAwaitable):
         while True:
             since = inf
             try:
-                kept = self._store.leases.kept(self._ttl, timeout=timeout, on_doubt=self._on_doubt)
-                async with Lease(kept, "signal") as lease:
+                lease = self._store.lease(self._ttl, timeout=timeout, on_lost="signal")
+                lease.on_doubt = self._on_doubt
+                async with lease:
                     while await self._put(lease, timeout) != self._value:
                         pass  # an update came meanwhile, and has returned, since the entry was not there
                     since = loop.time()
@@ -363,7 +341,7 @@ class KeptEntry(NotAwaitable):
                 self._report(error)
                 if isinstance(error, ClientUsageError):
                     self._is_left = True
-                    self._registered.set()
+                    self._moved.wake()
             if self._is_left:
                 return
             resolve(entered, None)
@@ -373,14 +351,13 @@ class KeptEntry(NotAwaitable):
             else:
                 await pauses.wait()
 
-    async def _stay(self, lease: Lease) -> None:
+    async def _stay(self, lease: KeptLease) -> None:
         """The entry is there: wait until its lease is gone, or another client has changed or deleted it."""
         watching = None
         if self._watches:
             watching = start_task(self._notice(lease), name=f"etcd_aio watch of {self._what}")
-        self._lost = lost = asyncio.get_running_loop().create_future()
         self._lease, self._error, self._reported = lease, None, None
-        self._registered.set()
+        self._moved.wake()
         if self._is_doubtful:
             self._on_doubt()
         error: EtcdError | None = None
@@ -391,11 +368,9 @@ class KeptEntry(NotAwaitable):
                 watching.cancel()
             if self._looking is not None:
                 self._looking.cancel()
-            self._lease = self._lost = None
-            self._error = error = error or self._error
-            if not self._is_left:
-                self._registered.clear()
-            resolve(lost, None if self._is_left else error)
+            self._lease = None
+            self._error = error or self._error
+            self._moved.wake()
 
     def _on_doubt(self) -> None:
         """The store may be another one, which has the lease, and an older entry or none."""
@@ -406,7 +381,7 @@ class KeptEntry(NotAwaitable):
                 self._looking.cancel()
             self._looking = start_background_task(self._look(lease), name=f"etcd_aio look at {self._what}")
 
-    async def _look(self, lease: Lease) -> None:
+    async def _look(self, lease: KeptLease) -> None:
         """Put the entry again if the store is another one, which lacks it or has an older one of this process."""
         pauses = Pauses(PATIENT)
         while True:
@@ -414,16 +389,12 @@ class KeptEntry(NotAwaitable):
                 if await self._is_of_another_store():
                     await self._put(lease, ATTEMPT_SECONDS)
             except (LeaseNotFoundError, self._conflict) as error:
-                self._error = error
-                break
+                await self._start_over(lease, error)
             except EtcdError as error:
-                if not error.retryable:
-                    return
-                await pauses.wait()
-            else:
-                return
-        with suppress(EtcdError):  # it starts over
-            await lease.revoke(timeout=_LEAVE_SECONDS)
+                if error.retryable:
+                    await pauses.wait()
+                    continue
+            return
 
     async def _is_of_another_store(self) -> bool:
         """Whether the entry was not put in this store; an entry that another client has deleted or replaced was.
@@ -442,7 +413,7 @@ class KeptEntry(NotAwaitable):
         is_here = kv is not None and kv.mod_revision == revision and kv.lease in self._leases
         return revision == self._revision and not is_here
 
-    async def _notice(self, lease: Lease) -> None:
+    async def _notice(self, lease: KeptLease) -> None:
         """If the entry is not this one's any more, give its lease back: so it starts over."""
         revision, pauses = self._revision + 1, Pauses(PATIENT)
         lost: EtcdError | None = None
@@ -463,11 +434,9 @@ class KeptEntry(NotAwaitable):
             if lost is None:
                 await pauses.wait()
         with suppress(EtcdError):  # the entry goes with its lease, too
-            if (await self._store.leases.time_to_live(lease)).is_expired:
+            if (await self._store.leases.time_to_live(lease.id)).is_expired:
                 lost = LeaseExpiredError(f"the lease of {self._what} has expired")
-        self._error = lost
-        with suppress(EtcdError):
-            await lease.revoke(timeout=_LEAVE_SECONDS)
+        await self._start_over(lease, lost)
 
     def _lost_by(self, kv: KeyValue | None) -> EtcdError | None:
         """Why the entry is not this one's any more; None if it is."""
@@ -490,4 +459,4 @@ class KeptEntry(NotAwaitable):
         self._error = self._reported = error
 
     def _not_entered(self) -> ClientUsageError:
-        return ClientUsageError(f"not entered: write `{self._entering}`")
+        return ClientUsageError(f"not entered: {self.usage.partition(': ')[2]}")

@@ -29,7 +29,8 @@ class Registration(KeptEntry):
     """
 
     usage: ClassVar[str] = "a registration cannot be awaited: write `async with client.register(...) as registration:`"
-    _entering: ClassVar[str] = "async with client.register(...) as registration:"
+    _conflict = ServiceConflictError
+    _logger = logger
 
     def __init__(
         self,
@@ -53,8 +54,6 @@ class Registration(KeptEntry):
             on_conflict=on_conflict,
             drain=drain,
             timeout=timeout,
-            conflict=ServiceConflictError,
-            logger=logger,
         )
         self.address = address
 

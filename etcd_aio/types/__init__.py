@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from etcd_aio.types.enums import SortOrderLike as SortOrderLike
     from etcd_aio.types.enums import WatchFilter as WatchFilter
     from etcd_aio.types.enums import WatchFilterLike as WatchFilterLike
+    from etcd_aio.types.fast_frozen import fast_init as fast_init
     from etcd_aio.types.fast_frozen import mutable_twin as mutable_twin
     from etcd_aio.types.keys import NO_END as NO_END
     from etcd_aio.types.keys import KeyRange as KeyRange
@@ -78,20 +79,18 @@ if TYPE_CHECKING:
     from etcd_aio.types.replayed import ReplayedDeleteResult as ReplayedDeleteResult
     from etcd_aio.types.replayed import ReplayedPutResult as ReplayedPutResult
     from etcd_aio.types.replayed import ReplayedTxnResult as ReplayedTxnResult
-    from etcd_aio.types.replayed import delete_within as delete_within
-    from etcd_aio.types.replayed import put_within as put_within
-    from etcd_aio.types.replayed import txn_within as txn_within
+    from etcd_aio.types.replayed import result_within as result_within
     from etcd_aio.types.result import Result as Result
     from etcd_aio.types.statistics import ConnectivityState as ConnectivityState
     from etcd_aio.types.statistics import EndpointStatistics as EndpointStatistics
     from etcd_aio.types.statistics import Health as Health
     from etcd_aio.types.statistics import StreamStatistics as StreamStatistics
-    from etcd_aio.types.view import WatchView as WatchView
     from etcd_aio.types.watch import EarlyProgress as EarlyProgress
     from etcd_aio.types.watch import Event as Event
     from etcd_aio.types.watch import EventType as EventType
     from etcd_aio.types.watch import ResyncEvent as ResyncEvent
     from etcd_aio.types.watch import WatchBatch as WatchBatch
     from etcd_aio.types.watch import WatchReply as WatchReply
+    from etcd_aio.types.watch import WatchView as WatchView
 else:
     __getattr__, __dir__, __all__ = late_names(__name__)

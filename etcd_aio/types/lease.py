@@ -1,16 +1,17 @@
 """Results of the lease calls, as frozen values."""
 
 from dataclasses import fields
+from typing import Any
 
 from etcd_aio.dataclass import dataclass
 from etcd_aio.types.kv import Header, shown_lease
 
 
-def _show_with_lease(result: "LeaseGrantResult | LeaseKeepAliveResult | LeaseTimeToLiveResult | LeaseStatus") -> str:
+def _show_with_lease(self: Any) -> str:
     """The `repr` of a dataclass whose `id` is a lease id."""
-    values = {field.name: getattr(result, field.name) for field in fields(result)}
+    values = {field.name: getattr(self, field.name) for field in fields(self)}
     shown = (f"{name}={shown_lease(value) if name == 'id' else repr(value)}" for name, value in values.items())
-    return f"{type(result).__name__}({', '.join(shown)})"
+    return f"{type(self).__name__}({', '.join(shown)})"
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -27,8 +28,7 @@ class LeaseGrantResult:
     id: int
     ttl: int
 
-    def __repr__(self) -> str:
-        return _show_with_lease(self)
+    __repr__ = _show_with_lease
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,8 +61,7 @@ class LeaseKeepAliveResult:
     id: int = 0
     ttl: int = 0
 
-    def __repr__(self) -> str:
-        return _show_with_lease(self)
+    __repr__ = _show_with_lease
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -83,8 +82,7 @@ class LeaseTimeToLiveResult:
     granted_ttl: int = 0
     keys: tuple[bytes, ...] = ()
 
-    def __repr__(self) -> str:
-        return _show_with_lease(self)
+    __repr__ = _show_with_lease
 
     @property
     def is_expired(self) -> bool:
@@ -102,8 +100,7 @@ class LeaseStatus:
 
     id: int = 0
 
-    def __repr__(self) -> str:
-        return _show_with_lease(self)
+    __repr__ = _show_with_lease
 
 
 @dataclass(frozen=True, slots=True)

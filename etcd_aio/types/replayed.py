@@ -1,8 +1,12 @@
 """Results of writes whose own answer was lost: computed from the history of the store."""
 
-from typing import ClassVar
+from collections.abc import Mapping
+from dataclasses import fields, replace
+from typing import Any, ClassVar, Final, TypeVar
 
-from etcd_aio.types.kv import DeleteResult, Header, Operation, OpResult, PutResult, TxnResult
+from etcd_aio.types.kv import DeleteResult, Header, PutResult, TxnResult
+
+_R = TypeVar("_R", PutResult, DeleteResult, TxnResult)
 
 
 class ReplayedPutResult(PutResult):
@@ -26,32 +30,23 @@ class ReplayedTxnResult(TxnResult):
     is_replayed: ClassVar[bool] = True
 
 
-def put_within(header: Header, put: PutResult, *, is_replayed: bool) -> PutResult:
-    """The result of a put that was an operation of a txn, as that of a call.
+_REPLAYED: Final[Mapping[type, Any]] = {
+    PutResult: ReplayedPutResult,
+    DeleteResult: ReplayedDeleteResult,
+    TxnResult: ReplayedTxnResult,
+}
+
+
+def result_within(header: Header, part: _R, *, is_replayed: bool) -> _R:
+    """The result of a part of a txn, as that of a call.
 
     Args:
         header: of the whole txn.
-        put: the result of the operation, whose header has only a revision.
+        part: the result of the part, whose header has only a revision.
         is_replayed: whether the answer to the txn was lost.
     """
-    kind = ReplayedPutResult if is_replayed else PutResult
-    return kind(header, put.prev_kv)
-
-
-def delete_within(header: Header, delete: DeleteResult, *, is_replayed: bool) -> DeleteResult:
-    """The result of a delete that was an operation of a txn, as that of a call; see `put_within`."""
-    kind = ReplayedDeleteResult if is_replayed else DeleteResult
-    return kind(header, delete.deleted, delete.prev_kvs)
-
-
-def txn_within(
-    succeeded: bool,
-    header: Header,
-    responses: tuple[OpResult, ...],
-    operations: tuple[Operation[OpResult], ...],
-    *,
-    is_replayed: bool,
-) -> TxnResult:
-    """The result of a txn that was a part of another one, as that of a call; see `put_within`."""
-    kind = ReplayedTxnResult if is_replayed else TxnResult
-    return kind(succeeded, header, responses, operations)
+    result = replace(part, header=header)
+    if not is_replayed:
+        return result
+    replayed: _R = _REPLAYED.get(type(part), type(part))(*(getattr(result, field.name) for field in fields(result)))
+    return replayed

@@ -6,9 +6,11 @@ Values are secrets, so no `repr` shows them. An event shows its key, a batch onl
 from collections.abc import Iterator, Sequence
 from dataclasses import field
 from enum import Enum
-from typing import ClassVar, Final, overload
+from typing import ClassVar, Final, Protocol, overload
 
 from etcd_aio.dataclass import dataclass
+from etcd_aio.errors import EtcdError
+from etcd_aio.types.keys import KeyRange
 from etcd_aio.types.kv import Header, KeyValue, shown_key
 
 
@@ -151,6 +153,23 @@ class EarlyProgress(WatchBatch):
         return isinstance(other, WatchBatch) and (self.events, self.revision) == (other.events, other.revision)
 
     __hash__ = WatchBatch.__hash__
+
+
+class WatchView(Protocol):
+    """Shows the batches of one watch with other keys. Batches are never changed in place: it returns new ones."""
+
+    @property
+    def keys(self) -> KeyRange:
+        """The range, as the user named it."""
+        ...
+
+    async def batch(self, batch: WatchBatch) -> WatchBatch:
+        """Show a batch. It may let other tasks run in between; a batch whose showing is cancelled is shown again."""
+        ...
+
+    def explain(self, error: EtcdError) -> None:
+        """Let an error name the keys as the user did. It may be called again with the same error."""
+        ...
 
 
 _NO_HEADER: Final = Header()

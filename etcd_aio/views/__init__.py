@@ -1,7 +1,6 @@
 """Views: backends that change the keys or the reads on their way to another one. Imported at first use.
 
-`prefix.py` is what a namespace stands on; `translate.py` is the pure part of it. `ordered.py` is that of reads that
-never go back.
+`prefix.py` has namespaces; `translate.py` is the pure part of it. `ordered.py` has reads that never go back.
 """
 
 from typing import TYPE_CHECKING

@@ -15,12 +15,11 @@ from types import MappingProxyType
 from typing import Any, TypeVar
 
 from etcd_aio import EtcdError, Header, KeyRange, Operation, RangeResult, TxnResult, WatchBatch, op
-from etcd_aio.backend import Backend
-from etcd_aio.base import NEVER, UNSET, RetryMode, Timeout, time_left
+from etcd_aio.backend import Backend, WatchCall
+from etcd_aio.base import UNSET, RetryMode, Timeout, time_left
 from etcd_aio.dataclass import dataclass
 from etcd_aio.errors import FutureRevisionError, StoreRolledBackError
-from etcd_aio.types import WatchView
-from etcd_aio.watch import Watcher, WatchOptions
+from etcd_aio.watch import Watcher
 
 R = TypeVar("R")
 
@@ -100,7 +99,7 @@ class OrderedView:
                     return result
                 self._behind[result.header.member_id] += 1
             self._repeated += 1
-            timeout = None if deadline == NEVER else time_left(deadline, self.shared.clock())
+            timeout = time_left(deadline, self.shared.clock())
             newest = await self._newest(_linearizable(read), mark, timeout, retry)
             if isinstance(newest, TxnResult) and isinstance(read, op.TxnOp):  # whose operations the caller looks up
                 return replace(newest, operations=read.then if newest.succeeded else read.otherwise)
@@ -118,21 +117,13 @@ class OrderedView:
         self.see(header.revision)
         return header.revision >= mark
 
-    def watch(
-        self,
-        options: WatchOptions,
-        start_revision: int,
-        timeout: Timeout,
-        stream: str,
-        views: tuple[WatchView, ...] = (),
-    ) -> Watcher:
+    def watch(self, call: WatchCall) -> Watcher:
         """A watch whose batches raise the mark before they are delivered."""
-        seen = _Seen(options.keys, self.see)
-        return self._backend.watch(options, start_revision, timeout, stream, (seen, *views))
+        return self._backend.watch(call.shown_by(_SeenBatches(call.options.keys, self.see)))
 
 
-class _Seen:
-    """A watch that tells what it delivers: a `WatchView`.
+class _SeenBatches:
+    """Raises the mark by the batches of a watch: a `WatchView`.
 
     Args:
         keys: the range.
@@ -153,12 +144,12 @@ class _Seen:
 
 
 def _with_header(get: op.GetOp) -> op.RangeOp:
-    """The same read; its result has a header."""
+    """The read of this key as a range, whose result has a header."""
     return op.RangeOp(KeyRange(get.key), revision=get.revision, serializable=get.serializable, keys_only=get.keys_only)
 
 
 def _linearizable(read: op.RangeOp | op.TxnOp) -> op.RangeOp | op.TxnOp:
-    """The same read; the member that answers it first catches up with what is acknowledged."""
+    """This read, linearizable: the member first catches up with all that is acknowledged."""
     if isinstance(read, op.RangeOp):
         return replace(read, serializable=False)
     return op.TxnOp(read.when, _all_linearizable(read.then), _all_linearizable(read.otherwise))

@@ -2,18 +2,17 @@
 
 import asyncio
 from collections.abc import Generator
-from dataclasses import replace
 from typing import TypeVar, cast
 
-from etcd_aio import KeyRange, KeyValue, WatchBatch, op
-from etcd_aio.backend import Backend
+from etcd_aio import KeyRange, KeyValue, Leases, WatchBatch, op
+from etcd_aio.backend import Backend, WatchCall
 from etcd_aio.base import UNSET, RetryMode, Timeout
 from etcd_aio.errors import EtcdError
 from etcd_aio.kv import ChunkReader
-from etcd_aio.types import Operation, OpResult, WatchView, shown_keys
+from etcd_aio.types import LeaseLike, LeaseTimeToLiveResult, Operation, OpResult, shown_keys
 from etcd_aio.views import translate
 from etcd_aio.views.translate import Translation, renamed
-from etcd_aio.watch import Watcher, WatchOptions
+from etcd_aio.watch import Watcher
 
 _R = TypeVar("_R")
 
@@ -39,7 +38,7 @@ class PrefixView:
         self._translation: Translation = Translation(prefix)
         self.shared = backend.shared
         self.key_space = backend.key_space.within(prefix)
-        self.leases = backend.leases.through(self._translation.lease)
+        self.leases = _PrefixLeases(backend.leases, self._translation)
 
     def __repr__(self) -> str:
         return f"<Namespace {shown_keys(self._translation.name)} of {self._backend!r}>"
@@ -64,24 +63,38 @@ class PrefixView:
 
     def chunks(self) -> ChunkReader:
         """A reader of the rest of one scan."""
-        return _Chunks(self._translation, self._backend.chunks())
+        return _PrefixChunks(self._translation, self._backend.chunks())
 
-    def watch(
-        self,
-        options: WatchOptions,
-        start_revision: int,
-        timeout: Timeout,
-        stream: str,
-        views: tuple[WatchView, ...] = (),
-    ) -> Watcher:
+    def watch(self, call: WatchCall) -> Watcher:
         """A watch of the keys beneath, whose events are shown without the prefix."""
-        inner = replace(options, keys=self._translation.keys(options.keys))
-        view = _View(self._translation, options.keys)
-        return self._backend.watch(inner, start_revision, timeout, stream, (view, *views))
+        keys = call.options.keys
+        return self._backend.watch(
+            call.shown_by(_PrefixWatchView(self._translation, keys), self._translation.keys(keys))
+        )
 
 
-class _Chunks:
-    """What reads the rest of a scan in a namespace: a `ChunkReader`.
+class _PrefixLeases(Leases):
+    """The lease calls in a namespace.
+
+    Args:
+        leases: those of the store beneath.
+        translation: of the namespace.
+    """
+
+    def __init__(self, leases: Leases, translation: Translation) -> None:
+        super().__init__(leases)
+        self._beneath = leases
+        self._translation = translation
+
+    async def time_to_live(
+        self, lease: LeaseLike, keys: bool = False, *, timeout: Timeout = UNSET, retry: RetryMode | None = None
+    ) -> LeaseTimeToLiveResult:
+        """Get how long a lease still lasts, and which keys of the namespace it has."""
+        return self._translation.lease(await self._beneath.time_to_live(lease, keys, timeout=timeout, retry=retry))
+
+
+class _PrefixChunks:
+    """Reads the rest of a scan in a namespace: a `ChunkReader`.
 
     Args:
         translation: of the namespace.
@@ -115,7 +128,7 @@ class _Chunks:
         self._reader.cancel()
 
 
-class _View:
+class _PrefixWatchView:
     """A watch in a namespace: a `WatchView`.
 
     Args:

@@ -14,12 +14,13 @@ of keys stays what it is, and an interval becomes an interval:
 The end of a namespace is that of the prefix: its last byte increased, behind those that are 0xff; "\0", no end, if all
 are. The key `ns` itself is outside, since etcd has no empty key that could stand for it.
 
-Results and events are new objects, since those beneath may be shared; what has no keys is returned as it is. Cutting a
-long result is a generator that yields from time to time, so that its caller can let other tasks run.
+Results and events are new objects, since those beneath may be shared; a result without keys is returned as it is.
+Cutting a long result is a generator that yields from time to time, so that its caller can let other tasks run.
 """
 
 import re
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
+from dataclasses import replace
 from itertools import repeat, starmap
 from typing import Any, Final
 
@@ -43,14 +44,10 @@ from etcd_aio.types import NO_END, LeaseTimeToLiveResult, OpResult, mutable_twin
 STEP: Final = 8192
 """Key-values or events that are cut at once: a few milliseconds."""
 
-# Filling a twin takes a third of the time of the frozen class's own constructor.
-_MutableGetOp: Final = mutable_twin(op.GetOp)
-_MutablePutOp: Final = mutable_twin(op.PutOp)
-_MutableRangeOp: Final = mutable_twin(op.RangeOp)
+# Key-values and events are cut by the thousand, and filling a twin takes a quarter of the time of a frozen constructor:
+# 0.19 ms for a thousand events, instead of 0.8 ms.
 _MutableKeyValue: Final = mutable_twin(KeyValue)
 _MutableEvent: Final = mutable_twin(Event)
-_MutableRangeResult: Final = mutable_twin(RangeResult)
-_MutableWatchBatch: Final = mutable_twin(WatchBatch)
 
 # Endless new objects: an iterator of the standard library makes one in two thirds of the time of a call.
 _NEW_EVENTS: Final = starmap(_MutableEvent, repeat(()))
@@ -108,41 +105,14 @@ class Translation:
         return translated
 
     def _get(self, get: op.GetOp) -> op.GetOp:
-        inner: Any = _MutableGetOp()
-        inner.key = self.name + _checked(get.key)
-        inner.revision = get.revision
-        inner.serializable = get.serializable
-        inner.keys_only = get.keys_only
-        inner.__class__ = op.GetOp
-        return inner  # type: ignore[no-any-return] # a GetOp by now
+        return op.GetOp(self.name + _checked(get.key), get.revision, get.serializable, get.keys_only)
 
     def _put(self, put: op.PutOp) -> op.PutOp:
-        inner: Any = _MutablePutOp()
-        inner.key = self.name + _checked(put.key)
-        inner.value = put.value
-        inner.lease = put.lease
-        inner.prev_kv = put.prev_kv
-        inner.ignore_value = put.ignore_value
-        inner.ignore_lease = put.ignore_lease
-        inner.__class__ = op.PutOp
-        return inner  # type: ignore[no-any-return] # a PutOp by now
+        key = self.name + _checked(put.key)
+        return op.PutOp(key, put.value, put.lease, put.prev_kv, put.ignore_value, put.ignore_lease)
 
     def _range(self, asked: op.RangeOp) -> op.RangeOp:
-        inner: Any = _MutableRangeOp()
-        inner.keys = self.keys(asked.keys)
-        inner.limit = asked.limit
-        inner.revision = asked.revision
-        inner.sort_by = asked.sort_by
-        inner.sort_order = asked.sort_order
-        inner.serializable = asked.serializable
-        inner.keys_only = asked.keys_only
-        inner.count_only = asked.count_only
-        inner.min_mod_revision = asked.min_mod_revision
-        inner.max_mod_revision = asked.max_mod_revision
-        inner.min_create_revision = asked.min_create_revision
-        inner.max_create_revision = asked.max_create_revision
-        inner.__class__ = op.RangeOp
-        return inner  # type: ignore[no-any-return] # a RangeOp by now
+        return replace(asked, keys=self.keys(asked.keys))
 
     def _delete(self, delete: op.DeleteOp) -> op.DeleteOp:
         return op.DeleteOp(self.keys(delete.keys), delete.prev_kv)
@@ -167,7 +137,7 @@ class Translation:
             case KeyValue():
                 return self._cut(result)
             case RangeResult():
-                return self._cut_range(result, (yield from self.key_values(result.kvs)))
+                return RangeResult(result.header, (yield from self.key_values(result.kvs)), result.more, result.count)
             case PutResult(prev_kv=KeyValue() as prev_kv):
                 return type(result)(result.header, self._cut(prev_kv))
             case DeleteResult(prev_kvs=(_, *_)):
@@ -193,13 +163,7 @@ class Translation:
     def short_batch(self, batch: WatchBatch) -> WatchBatch:
         """Cut a batch of at most `STEP` events."""
         events = batch.events
-        if not events:
-            return batch
-        cut: Any = _MutableWatchBatch()
-        cut.events = tuple(self._cut_events(events))
-        cut.revision = batch.revision
-        cut.__class__ = WatchBatch
-        return cut  # type: ignore[no-any-return] # a WatchBatch by now
+        return WatchBatch(tuple(self._cut_events(events)), batch.revision) if events else batch
 
     def batch(self, batch: WatchBatch) -> Generator[None, None, WatchBatch]:
         """Cut a batch of events, in steps."""
@@ -230,15 +194,6 @@ class Translation:
         cut.__class__ = KeyValue
         return cut  # type: ignore[no-any-return] # a KeyValue by now
 
-    def _cut_range(self, found: RangeResult, kvs: tuple[KeyValue, ...]) -> RangeResult:
-        cut: Any = _MutableRangeResult()
-        cut.header = found.header
-        cut.kvs = kvs
-        cut.more = found.more
-        cut.count = found.count
-        cut.__class__ = RangeResult
-        return cut  # type: ignore[no-any-return] # a RangeResult by now
-
     def _cut_events(self, events: tuple[Event, ...]) -> list[Event]:
         # The path of every event: `_cut` is written out, since a call takes as long as half of it.
         size, cuts = self._size, []
@@ -265,7 +220,7 @@ class Translation:
         return self.names_of_ranges(_ranges(operation))
 
     def names_of_ranges(self, ranges: Iterable[KeyRange]) -> Mapping[str, str]:
-        """The same, of ranges."""
+        """The names of ranges, as `names`."""
         pairs = ((self.keys(keys), keys) for keys in ranges)
         return {shown_keys(inner.key, inner.range_end): shown_keys(keys.key, keys.range_end) for inner, keys in pairs}
 
@@ -296,12 +251,8 @@ def _ranges(operation: op.Op) -> Iterator[KeyRange]:
             for compare in operation.when:
                 yield compare.keys
                 yield KeyRange(compare.keys.key)  # a txn without operations is sent with a count of it
-            for inner in _both(operation):
+            for inner in operation.then + operation.otherwise:
                 yield from _ranges(inner)
-
-
-def _both(txn: op.TxnOp) -> Iterable[op.Op]:
-    return txn.then + txn.otherwise
 
 
 _INTO: Final[Mapping[type, Callable[[Translation, Any], Any]]] = {

@@ -1,8 +1,8 @@
 """Watches: every change of keys once and in order, over any number of streams.
 
-`watcher.py` is the consumer's side; `state.py` and `resuming_stream.py` are the
-pure state machines of one watch and of the stream that all watches share; `service.py` runs the stream and background
-tasks; `deletion.py` waits until a key is gone.
+`watcher.py` is the consumer's side. `state.py` is the state machine of one watch, `resuming_stream.py` that of all
+watches on a stream, `open_stream.py` that of one open stream: these are pure. `service.py` runs the stream and
+background tasks; `deletion.py` waits until a key is gone.
 """
 
 from typing import TYPE_CHECKING
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from etcd_aio.watch.limits import DEFAULT_MAX_PENDING as DEFAULT_MAX_PENDING
     from etcd_aio.watch.service import WatchService as WatchService
     from etcd_aio.watch.state import WatchOptions as WatchOptions
-    from etcd_aio.watch.watcher import ViewedWatcher as ViewedWatcher
+    from etcd_aio.watch.viewed_watcher import ViewedWatcher as ViewedWatcher
     from etcd_aio.watch.watcher import Watcher as Watcher
     from etcd_aio.watch.watcher import WatchStatistics as WatchStatistics
 else:

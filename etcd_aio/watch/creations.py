@@ -1,4 +1,4 @@
-"""Creations: which watch the answer to a creation is about, on one stream after the other. Pure.
+"""Creations: which watch the answer to a creation is about, on one stream. Pure.
 
 Theory. Each creation carries an id that is chosen here. etcd gives the watch that id, so the answer says which watch it
 is about. Only a refusal may lack it; it is about the oldest unanswered creation, since etcd answers in order. So many
@@ -27,25 +27,24 @@ class MixedUp(Exception):  # noqa: N818 - never leaves the package
 class Creations:
     """The unanswered creations.
 
+    Args:
+        is_careful: creations go one by one, whatever the peer is.
+
     Attributes:
-        is_careful: creations go one by one on every stream, whatever its peer is.
         takes_ids: the peer is known to give watches the ids that are chosen here.
         unanswered: the watches by their chosen ids, the oldest first; some may have ended.
     """
 
-    def __init__(self) -> None:
-        self.is_careful = False
+    def __init__(self, *, is_careful: bool = False) -> None:
+        self._is_careful = is_careful
         self.takes_ids = False
         self._next_id = FIRST_ID
         self.unanswered: dict[int, WatchState] = {}
 
-    def __contains__(self, watch: object) -> bool:
-        return watch in self.unanswered.values()
-
     @property
     def may_begin(self) -> bool:
         """Whether another creation may be sent."""
-        return len(self.unanswered) < (WINDOW if self.takes_ids and not self.is_careful else 1)
+        return len(self.unanswered) < (WINDOW if self.takes_ids and not self._is_careful else 1)
 
     @property
     def oldest(self) -> WatchState | None:
@@ -76,9 +75,3 @@ class Creations:
         elif not reply.canceled and watch_id >= 0 and len(unanswered) > 1:
             raise MixedUp("a creation was answered with another id than was chosen")
         return unanswered.pop(oldest)
-
-    def forget_stream(self) -> None:
-        """The stream is gone, with all that is known of its peer."""
-        self.takes_ids = False
-        self._next_id = FIRST_ID
-        self.unanswered.clear()

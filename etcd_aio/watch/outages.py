@@ -2,12 +2,8 @@
 
 from itertools import islice
 from math import inf
-from typing import Final
 
-from etcd_aio.watch.state import WatchState
-
-MOST_AT_ONCE: Final = 512
-"""Watches that end in one turn of the loop: a few milliseconds."""
+from etcd_aio.watch.state import STEP, WatchState
 
 
 class Outages:
@@ -38,7 +34,7 @@ class Outages:
 
     def expired(self, now: float) -> tuple[WatchState, ...]:
         """Some of the watches that have been without a server for too long; they are returned once."""
-        expired = tuple(islice((watch for watch, end in self._ends.items() if now >= end), MOST_AT_ONCE))
+        expired = tuple(islice((watch for watch, end in self._ends.items() if now >= end), STEP))
         for watch in expired:
             del self._ends[watch]
         self.due = min(self._ends.values(), default=inf)

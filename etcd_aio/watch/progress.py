@@ -15,7 +15,7 @@ is lost before these come, going on behind the notification would lose them. So 
 consumer, but for the revision at which a watch goes on only once the member's release is known to be a later one.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from math import inf
 from typing import Final
 
@@ -26,35 +26,32 @@ _LONGEST_WAIT: Final = 1.0
 
 
 class ProgressRequests:
-    """The progress requests on one stream after the other.
+    """The progress requests on one stream.
+
+    Args:
+        asking: the watches whose consumers have asked for their progress, on this stream or before.
 
     Attributes:
-        asking: the watches whose consumers have asked for their progress.
+        asking: the same.
         due: when to send a request, if any watch asks.
         is_reliable: whether notifications for all never overtake events on this stream; None before the first one.
     """
 
-    def __init__(self) -> None:
-        self.asking: dict[WatchState, None] = {}
-        self.due = inf
+    def __init__(self, asking: Mapping[WatchState, None]) -> None:
+        self.asking = asking
         self.is_reliable: bool | None = None
-        self._wait = _FIRST_WAIT
         self._unanswered = 0
+        self.ask_now()
 
     @property
     def is_repeating(self) -> bool:
         """Whether the last request was not answered at once."""
         return self._wait > _FIRST_WAIT
 
-    def ask(self, watch: WatchState) -> None:
-        """The consumer of a watch asks for its progress."""
-        watch.wants_progress = True
-        self.asking[watch] = None
-        self._ask_now()
-
-    def forget(self, watch: WatchState) -> None:
-        """A watch has its answer, or has ended."""
-        self.asking.pop(watch, None)
+    def ask_now(self) -> None:
+        """Send a request at once: the stream is open, or another watch asks."""
+        self.due = 0.0
+        self._wait = _FIRST_WAIT
 
     def on_created(self, watch: WatchState, now: float) -> None:
         """The server has created a watch."""
@@ -83,14 +80,3 @@ class ProgressRequests:
         if self._unanswered:
             self._unanswered -= 1
         return counting
-
-    def forget_stream(self) -> None:
-        """The stream is gone, with all answers to come."""
-        self.is_reliable = None
-        self._unanswered = 0
-        if self.asking:
-            self._ask_now()
-
-    def _ask_now(self) -> None:
-        self.due = 0.0
-        self._wait = _FIRST_WAIT

@@ -5,7 +5,7 @@ What follows from a message of the server is decided by `resuming_stream.py`, wh
 
 import asyncio
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from dataclasses import replace
 from functools import partial
 from math import inf
@@ -28,6 +28,7 @@ from etcd_aio.errors import (
 from etcd_aio.kv import DEFAULT_PAGE_SIZE, RangeOp, ReadPage, ScanPages
 from etcd_aio.types import KeyRange, KeyValue, RangeResult, WatchFilter, version_tuple
 from etcd_aio.watch.compaction_resync import difference
+from etcd_aio.watch.progress import ProgressRequests
 from etcd_aio.watch.resuming_stream import WatchStream
 from etcd_aio.watch.state import Phase, WatchState
 
@@ -62,12 +63,9 @@ class WatchService:
         self.close = self._stream.close
         self.resume = self._stream.resume
         self.request_progress = self._stream.request_progress
-        # The tasks end by themselves, with the client at the latest.
-        self._renewal: asyncio.Task[None] | None = None
-        self._refusals: deque[tuple[WatchState, ServerError]] = deque()  # that the renewal is about
-        self._store_check: asyncio.Task[None] | None = None
-        self._release_check: asyncio.Task[None] | None = None
-        self._listings: dict[WatchState, asyncio.Task[None]] = {}
+        self._refusals: deque[tuple[WatchState, ServerError]] = deque()  # that the renewal of the token is about
+        # By their subjects. The tasks end by themselves, with the client at the latest.
+        self._tasks: dict[WatchState | str, asyncio.Task[None]] = {}
 
     # Calls of watchers.
 
@@ -123,59 +121,53 @@ class WatchService:
     # Calls of the stream: see `WatchStreamOwner`.
 
     def wake(self) -> None:
-        """Have the supervisor look at the stream in the next turn of the loop."""
         self._supervisor.wake()
 
     def call_soon(self, work: Callable[[], None]) -> None:
-        """Call `work` in the next turn of the loop."""
         asyncio.get_running_loop().call_soon(work)
 
     def outage_error(self) -> EtcdError:
-        """Return the error that says, for each endpoint, why there is no stream."""
         return self._supervisor.outage_error()
 
     def explain(self, watch: WatchState, error: EtcdError) -> None:
-        """Note on an error which watch it ends."""
         keys = watch.options.keys
         create = pb.WatchCreateRequest(key=keys.key, range_end=keys.range_end, start_revision=watch.next_revision)
         self._invoker.explain(error, methods.WATCH, pb.WatchRequest(create_request=create))
 
     def start_listing(self, watch: WatchState) -> None:
-        """List the keys of a watch whose history is compacted, unless they are being listed."""
-        listing = self._listings.get(watch)
-        if listing is None or listing.done():
-            listing = start_background_task(self._resync(watch), name="etcd_aio watch resync")
-            self._listings[watch] = listing
-            listing.add_done_callback(partial(self._forget_listing, watch))
+        self._start(watch, lambda: self._resync(watch), "resync")
 
     def stop_listing(self, watch: WatchState) -> None:
-        """A watch has ended while its keys were listed."""
-        listing = self._listings.pop(watch, None)
+        listing = self._tasks.pop(watch, None)
         if listing is not None and listing is not asyncio.current_task():
             listing.cancel()
 
     def check_store(self, watch: WatchState) -> None:
-        """Find out the revision of the store, by a key that the user of the watch may read."""
-        if self._store_check is None or self._store_check.done():
-            check = self._find_revision(watch.options.keys)
-            self._store_check = start_background_task(check, name="etcd_aio watch store")
+        self._start("store", lambda: self._find_revision(watch.options.keys), "store")
 
-    def check_progress(self, stream: int) -> None:
-        """Find out whether the progress notifications of the stream's member are reliable."""
-        if self._release_check is None or self._release_check.done():
-            check = self._find_release(stream, self._supervisor.endpoint)
-            self._release_check = start_background_task(check, name="etcd_aio watch release")
+    def check_progress(self, progress: ProgressRequests) -> None:
+        endpoint = self._supervisor.endpoint
+        self._start("release", lambda: self._find_release(progress, endpoint), "release")
 
     def renew_token(self, error: ServerError, watch: WatchState) -> bool:
-        """Get another token for a refused watch, if that may help."""
         if not self._invoker.may_renew_token(error):
             return False
         self._refusals.append((watch, error))
-        if self._renewal is None or self._renewal.done():
-            self._renewal = start_background_task(self._renew(), name="etcd_aio watch token")
+        self._start("token", self._renew, "token")
         return True
 
     # Background tasks.
+
+    def _start(self, subject: WatchState | str, work: Callable[[], Coroutine[object, object, None]], name: str) -> None:
+        """Start a task, unless one about the same subject runs."""
+        running = self._tasks.get(subject)
+        if running is None or running.done():
+            self._tasks[subject] = task = start_background_task(work(), name=f"etcd_aio watch {name}")
+            task.add_done_callback(partial(self._forget, subject))
+
+    def _forget(self, subject: WatchState | str, task: "asyncio.Task[None]") -> None:
+        if self._tasks.get(subject) is task:
+            del self._tasks[subject]
 
     async def _resync(self, watch: WatchState) -> None:
         """List the keys until that succeeds; the watch goes on from there."""
@@ -220,10 +212,6 @@ class WatchService:
             on_page(page)
         return pages.revision
 
-    def _forget_listing(self, watch: WatchState, listing: "asyncio.Task[None]") -> None:
-        if self._listings.get(watch) is listing:
-            del self._listings[watch]
-
     async def _find_revision(self, keys: KeyRange) -> None:
         try:
             operation = RangeOp(KeyRange(keys.key), count_only=True)
@@ -233,7 +221,7 @@ class WatchService:
         if self._stream.store_is_at(result.revision):
             self._invoker.doubts.tell()
 
-    async def _find_release(self, stream: int, endpoint: str) -> None:
+    async def _find_release(self, progress: ProgressRequests, endpoint: str) -> None:
         try:
             status = await self._invoker.unary(
                 methods.STATUS, pb.StatusRequest(), needs_leader=False, endpoint=endpoint
@@ -241,8 +229,7 @@ class WatchService:
         except EtcdError:
             return  # unknown counts as unreliable, which loses nothing
         release = version_tuple(status.version)
-        if release >= (3, 5, 8) or (3, 4, 25) <= release < (3, 5, 0):
-            self._stream.progress_is_reliable(stream)
+        progress.is_reliable = release >= (3, 5, 8) or (3, 4, 25) <= release < (3, 5, 0)
 
     async def _renew(self) -> None:
         """Get another token for the watches that were refused, or end them with the reason why there is none."""

@@ -3,22 +3,26 @@
 A pure state machine: the phase of the watch, the revision from which it goes on, and the batches that its consumer has
 not taken yet. It does not know the stream, the other watches or the time.
 
-Theory. A watch is in one phase, and only the transitions in `_NEXT` lead from one to another:
+Theory. A watch is in one phase, and only `_MAY_FOLLOW` leads from one to another:
 
-    phase       meaning                               left by
-    WAITING     to be created on the open stream,     REQUESTED
-                or on the next one                    FILLED (a resync found more than the bound)
-    CREATING    requested, not answered yet           CREATED, COMPACTED, LOST, REFUSED
-    REFUSED     refused for its stream's token, and   RENEWED
+    phase       meaning                                 followed by
+    WAITING     to be created on the open stream,       CREATING
+                or on the next one                      PAUSED (a resync found more than the bound)
+    CREATING    requested, not answered yet             LIVE, REFUSED
+                                                        LISTING (what it needs is compacted)
+                                                        WAITING (its stream is lost)
+    REFUSED     refused for its stream's token, and     WAITING (there is another token)
                 another token is being fetched
-    LIVE        the server sends its events           FILLED, COMPACTED, LOST
-    PAUSED      cancelled on the server, since its    DRAINED
+    LIVE        the server sends its events             WAITING (its stream is lost)
+                                                        PAUSED (its consumer is too slow)
+                                                        LISTING (what it needs is compacted)
+    PAUSED      cancelled on the server, since its      WAITING (half of it is taken)
                 consumer is too slow
-    LISTING     its history is compacted; the keys    LISTED
+    LISTING     its history is compacted; the keys      WAITING (they are listed)
                 that exist now are being listed
-    ENDED       nothing is added any more
+    ENDED       nothing is added any more               -
 
-A store that went back moves a watch from any phase to LISTING, by ROLLED_BACK.
+Any phase is followed by ENDED, or by LISTING if the store went back.
 
 Three revisions say how far a watch has got. All events before `next_revision` were handed over, or do not concern the
 watch. `resume_revision` is where it goes on after any interruption; it is less than `next_revision` only while a
@@ -56,6 +60,8 @@ EVENT_BYTES: Final = 400
 The keys and values count as many bytes as their message, if all of it is handed over: some 30 bytes an event too many,
 and never too few."""
 
+STEP: Final = 512
+"""Watches that are handled in one turn of the loop: a few milliseconds."""
 
 _Pending: TypeAlias = deque[tuple[WatchBatch, int]]
 _NOTHING: Final[_Pending] = deque(maxlen=0)  # shared by watches without events: an empty deque takes 760 bytes
@@ -75,43 +81,15 @@ class Phase(Enum):
     ENDED = "ended"
 
 
-class Transition(Enum):
-    """A step from one phase to the next; see above."""
-
-    __hash__ = object.__hash__  # as for a phase
-
-    REQUESTED = "requested"
-    CREATED = "created"
-    FILLED = "filled"
-    DRAINED = "drained"
-    COMPACTED = "compacted"
-    LISTED = "listed"
-    LOST = "lost"
-    REFUSED = "refused"
-    RENEWED = "renewed"
-    ROLLED_BACK = "rolled back"
-    ENDED = "ended"
-
-
-_NEXT: Final[Mapping[tuple[Phase, Transition], Phase]] = {
-    (Phase.WAITING, Transition.REQUESTED): Phase.CREATING,
-    (Phase.WAITING, Transition.FILLED): Phase.PAUSED,
-    (Phase.WAITING, Transition.LOST): Phase.WAITING,
-    (Phase.CREATING, Transition.CREATED): Phase.LIVE,
-    (Phase.CREATING, Transition.COMPACTED): Phase.LISTING,
-    (Phase.CREATING, Transition.LOST): Phase.WAITING,
-    (Phase.CREATING, Transition.REFUSED): Phase.REFUSED,
-    (Phase.REFUSED, Transition.RENEWED): Phase.WAITING,
-    (Phase.REFUSED, Transition.LOST): Phase.REFUSED,
-    (Phase.LIVE, Transition.FILLED): Phase.PAUSED,
-    (Phase.LIVE, Transition.COMPACTED): Phase.LISTING,
-    (Phase.LIVE, Transition.LOST): Phase.WAITING,
-    (Phase.PAUSED, Transition.DRAINED): Phase.WAITING,
-    (Phase.PAUSED, Transition.LOST): Phase.PAUSED,
-    (Phase.LISTING, Transition.LISTED): Phase.WAITING,
-    (Phase.LISTING, Transition.LOST): Phase.LISTING,
-    **{(phase, Transition.ENDED): Phase.ENDED for phase in Phase if phase is not Phase.ENDED},
-    **{(phase, Transition.ROLLED_BACK): Phase.LISTING for phase in Phase if phase is not Phase.ENDED},
+_ALWAYS: Final = frozenset({Phase.LISTING, Phase.ENDED})
+_MAY_FOLLOW: Final[Mapping[Phase, frozenset[Phase]]] = {
+    Phase.WAITING: _ALWAYS | {Phase.CREATING, Phase.PAUSED},
+    Phase.CREATING: _ALWAYS | {Phase.LIVE, Phase.REFUSED, Phase.WAITING},
+    Phase.REFUSED: _ALWAYS | {Phase.WAITING},
+    Phase.LIVE: _ALWAYS | {Phase.WAITING, Phase.PAUSED},
+    Phase.PAUSED: _ALWAYS | {Phase.WAITING},
+    Phase.LISTING: _ALWAYS | {Phase.WAITING},
+    Phase.ENDED: frozenset(),
 }
 
 
@@ -171,18 +149,28 @@ class WatchState:
         self.next_revision = self.resume_revision = start_revision
         self.seen = self.taken_revision = max(start_revision - 1, 0)
 
-    def move(self, transition: Transition) -> None:
-        """Go to the next phase. A transition that the table does not have is a bug of the caller: KeyError."""
-        self.phase = _NEXT[self.phase, transition]
+    def move(self, phase: Phase) -> None:
+        """Go to another phase. Only on a server does a watch have an id, and a revision that goes on.
 
-    @property
-    def is_begun(self) -> bool:
-        """Whether the first revision of interest is known."""
-        return self.next_revision > 0
+        Raises:
+            RuntimeError: a bug: this phase cannot follow.
+        """
+        if phase not in _MAY_FOLLOW[self.phase]:
+            raise RuntimeError(f"a watch that is {self.phase.value} cannot become {phase.value}")
+        self.phase = phase
+        if phase is not Phase.LIVE:
+            self.watch_id, self.partial = -1, None
+        if phase is Phase.PAUSED:
+            self.pauses += 1
 
-    def begin(self, store_revision: int) -> None:
-        """The watch is on a server, whose store is at that revision: a watch "from now" begins behind it."""
-        if not self.is_begun:
+    def begin(self, watch_id: int, store_revision: int, now: float) -> None:
+        """A server has created the watch, by that id and at that revision: a watch "from now" begins behind it."""
+        self.move(Phase.LIVE)
+        self.watch_id = watch_id
+        self.created_revision = store_revision
+        self.since = now
+        self.renewals = 0
+        if not self.next_revision:  # from now
             self.next_revision = self.resume_revision = store_revision + 1
             self.seen = self.taken_revision = store_revision
 
@@ -190,13 +178,16 @@ class WatchState:
         """The first key of these events that the watch does not cover; None if it covers all."""
         return foreign_key(events, self.options.keys)
 
-    def add_events(self, events: tuple[Event, ...], *, is_fragment: bool, encoded_size: int = 0) -> None:
+    def add_events(self, events: tuple[Event, ...], *, is_fragment: bool, encoded_size: int = 0) -> bool:
         """Hand over new events, as far as they are whole revisions that were not handed over yet.
 
         Args:
             events: the events of one message, at least one.
             is_fragment: more events of the last revision may follow.
             encoded_size: bytes of that message; 0 if not known.
+
+        Returns:
+            Whether there is another batch.
         """
         partial, self.partial = self.partial, None
         if partial:
@@ -210,7 +201,7 @@ class WatchState:
             if not whole and partial and partial[-1].kv.mod_revision == last:
                 partial.extend(events)
                 self.partial, self.partial_size = partial, encoded_size
-                return
+                return False
             # What waits for the rest of its revision counts with the batch that is handed over now, if there is one.
             self.partial, self.partial_size = list(events[whole:]), 0 if whole or partial else encoded_size
             events = events[:whole]
@@ -221,13 +212,15 @@ class WatchState:
             events = tuple(event for event in events if event.kv.mod_revision > seen)
             encoded_size = 0
         if not events:
-            return
+            return False
         if self.known is not None:
             self.known.note(events)
         revision = self.seen = events[-1].kv.mod_revision
-        self.resume_revision = max(self.resume_revision, revision + 1)
+        if revision >= self.resume_revision:
+            self.resume_revision = revision + 1
         # Not what an early notification covers: a new watch from behind it would miss what is still to come.
         self._push(WatchBatch(events, self.resume_revision - 1), encoded_size)
+        return True
 
     def add_resync(self, events: tuple[Event, ...], revision: int) -> None:
         """Hand over the events that replace a compacted history up to a revision."""
@@ -239,7 +232,6 @@ class WatchState:
         """Start over: revisions that were handed over mean nothing in a store that went back."""
         self.next_revision = self.resume_revision = 1
         self.seen = 0
-        self.partial = None
 
     def add_progress(self, revision: int, *, is_reliable: bool) -> None:
         """Everything up to a revision was handed over: the consumer gets an empty batch, if it asked.
@@ -275,7 +267,6 @@ class WatchState:
     def drop(self) -> None:
         """Forget all batches that were not taken."""
         self.pending = _NOTHING
-        self.partial = None
         self.pending_bytes = self.pending_events = 0
 
     @property

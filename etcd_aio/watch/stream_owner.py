@@ -4,6 +4,7 @@ from collections.abc import Callable
 from typing import Protocol
 
 from etcd_aio.errors import EtcdError, ServerError
+from etcd_aio.watch.progress import ProgressRequests
 from etcd_aio.watch.state import WatchState
 
 
@@ -23,8 +24,8 @@ class WatchStreamOwner(Protocol):
     def check_store(self, watch: WatchState) -> None:
         """A member is behind a revision that was seen before: find out the store's, then call `store_is_at`."""
 
-    def check_progress(self, stream: int) -> None:
-        """Call `progress_is_reliable` if the member of that stream is of a release whose notifications are."""
+    def check_progress(self, progress: ProgressRequests) -> None:
+        """Find out whether the progress notifications of the open stream's member are reliable, and note it there."""
 
     def start_listing(self, watch: WatchState) -> None:
         """The history of a watch is compacted: list the keys, then call `listed` or `fail`."""

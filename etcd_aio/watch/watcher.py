@@ -4,18 +4,16 @@ import asyncio
 import warnings
 from collections.abc import AsyncIterator
 from contextlib import suppress
-from dataclasses import replace
-from enum import Enum
 from types import TracebackType
-from typing import ClassVar, Final, NoReturn, Self
+from typing import ClassVar, Final, Literal, NoReturn, Self, TypeAlias
 
 from etcd_aio.base.aio import wait_until
 from etcd_aio.base.call_options import Timeout
 from etcd_aio.base.not_awaitable import NotAwaitable
 from etcd_aio.base.reprs import when_constructed
 from etcd_aio.dataclass import dataclass
-from etcd_aio.errors import ClientUsageError, EtcdError
-from etcd_aio.types import Event, WatchBatch, WatchFilter, WatchView
+from etcd_aio.errors import ClientUsageError
+from etcd_aio.types import Event, WatchBatch, WatchFilter
 from etcd_aio.watch.compaction_resync import KnownKeys
 from etcd_aio.watch.event_source import EventSource
 from etcd_aio.watch.service import WatchService
@@ -24,7 +22,8 @@ from etcd_aio.watch.state import Phase, WatchOptions, WatchState
 _NOT_ENTERED: Final = "the watch is not entered: write `async with client.watch(...) as watcher:`"
 
 
-def _two_tasks_error() -> ClientUsageError:
+def two_tasks_error() -> ClientUsageError:
+    """The error of a task that iterates over a watch while another one does."""
     return ClientUsageError("two tasks iterate over one watch: use a watch for each of them")
 
 
@@ -51,12 +50,8 @@ class WatchStatistics:
     pauses: int
 
 
-class _Mode(Enum):
-    """The way in which a consumer takes the events of its watch."""
-
-    UNDECIDED = "undecided"
-    EVENTS = "events"
-    BATCHES = "batches"
+_Mode: TypeAlias = Literal["events", "batches"]
+"""The way in which a consumer takes the events of its watch."""
 
 
 class Watcher(EventSource, NotAwaitable, AsyncIterator[Event]):
@@ -103,7 +98,7 @@ class Watcher(EventSource, NotAwaitable, AsyncIterator[Event]):
         self._notifier = _Notifier()
         self._state = WatchState(options, start_revision, self._notifier.notify)
         self._timeout = timeout
-        self._mode = _Mode.UNDECIDED
+        self._mode: _Mode | None = None  # not decided
         self._batch: tuple[Event, ...] = ()  # the source of single events
         self._at = 0
         self._before = 0  # the last revision before this batch
@@ -185,13 +180,13 @@ class Watcher(EventSource, NotAwaitable, AsyncIterator[Event]):
     # Iteration.
 
     def __aiter__(self) -> Self:
-        self._require_mode(_Mode.EVENTS)
+        self._require_mode("events")
         return self
 
     async def _next_event(self) -> Event:
         at = self._at
         while at == len(self._batch):
-            self._require_mode(_Mode.EVENTS)
+            self._require_mode("events")
             events = (await self._next_batch()).events
             self._delivered += len(self._batch)
             self._batch, at = events, 0
@@ -205,7 +200,7 @@ class Watcher(EventSource, NotAwaitable, AsyncIterator[Event]):
         Raises:
             ClientUsageError: single events were iterated over before, so that the rest of a batch would be lost.
         """
-        self._require_mode(_Mode.BATCHES)
+        self._require_mode("batches")
         return WatchBatches(self)
 
     async def next_batch(self) -> WatchBatch:
@@ -215,14 +210,14 @@ class Watcher(EventSource, NotAwaitable, AsyncIterator[Event]):
             StopAsyncIteration: the watch was left.
             EtcdError: the reason why the watch has ended.
         """
-        self._require_mode(_Mode.BATCHES)
+        self._require_mode("batches")
         batch = await self._next_batch()
         self._delivered += len(batch.events)
         return batch
 
     async def _next_batch(self) -> WatchBatch:
         if self._is_taking:
-            raise _two_tasks_error()
+            raise two_tasks_error()
         state = self._state
         self._is_taking = True
         try:
@@ -241,10 +236,8 @@ class Watcher(EventSource, NotAwaitable, AsyncIterator[Event]):
     def _require_mode(self, mode: _Mode) -> None:
         if not self._is_entered:
             raise ClientUsageError(_NOT_ENTERED)
-        if self._mode is not _Mode.UNDECIDED and self._mode is not mode:
-            raise ClientUsageError(
-                f"this watch is iterated over by {self._mode.value}: use events or batches, not both"
-            )
+        if self._mode not in (None, mode):
+            raise ClientUsageError(f"this watch is iterated over by {self._mode}: use events or batches, not both")
         self._mode = mode
 
     def _raise_end(self) -> NoReturn:
@@ -306,81 +299,6 @@ class Watcher(EventSource, NotAwaitable, AsyncIterator[Event]):
             reconnects=state.reconnects,
             pauses=state.pauses,
         )
-
-
-class ViewedWatcher(Watcher):
-    """A watch of a view of the store, such as a namespace.
-
-    Args:
-        views: show its batches, in this order.
-    """
-
-    __slots__ = ("_hidden", "_views")
-
-    def __init__(
-        self,
-        service: WatchService,
-        options: WatchOptions,
-        start_revision: int,
-        timeout: Timeout,
-        views: tuple[WatchView, ...],
-    ) -> None:
-        super().__init__(service, options, start_revision, timeout)
-        self._views = views
-        self._hidden: WatchBatch | None = None  # taken, and not shown yet
-
-    @when_constructed
-    def __repr__(self) -> str:
-        return f"<Watcher {self._views[-1].keys} {self._state.phase.value} after revision {self.revision}>"
-
-    async def __aenter__(self) -> Self:
-        try:
-            return await super().__aenter__()
-        except EtcdError as error:
-            self._explain(error)
-            raise
-
-    def _close(self) -> None:
-        super()._close()
-        self._hidden = None
-
-    async def _next_batch(self) -> WatchBatch:
-        if self._is_taking:
-            raise _two_tasks_error()
-        if self._hidden is None:
-            self._hidden = await super()._next_batch()
-        self._is_taking = True
-        try:
-            batch = self._hidden
-            for view in self._views:
-                batch = await view.batch(batch)
-        finally:
-            self._is_taking = False
-        if self._is_closed:
-            raise StopAsyncIteration
-        self._hidden = None
-        return batch
-
-    @property
-    def revision(self) -> int:
-        """The last revision that was delivered completely; see `Watcher.revision`."""
-        return super().revision if self._hidden is None or self._is_closed else self._before
-
-    def statistics(self) -> WatchStatistics:
-        """A snapshot of the counters."""
-        found = super().statistics()
-        if self._hidden is None:
-            return found
-        return replace(found, pending_events=found.pending_events + len(self._hidden.events))
-
-    def _raise_end(self) -> NoReturn:
-        if self._state.error is not None:
-            self._explain(self._state.error)
-        super()._raise_end()
-
-    def _explain(self, error: EtcdError) -> None:
-        for view in self._views:
-            view.explain(error)
 
 
 class _Notifier:

@@ -10,9 +10,9 @@ from h2.settings import SettingCodes
 
 from etcd_aio.errors import AttemptFailure, Delivery, LocalReason, StatusCode
 from etcd_aio.transport import EngineName, TransportOptions, create_engine, with_headers
-from tests.support.collectors import Kept
+from tests.support.collectors import Kept, Parted
 from tests.support.scripted import GRPC, OK, Wire, scripted
-from tests.support.transport import PATIENCE, Owner, connected, example_server, failure_of, soon, target
+from tests.support.transport import FAKE, PATIENCE, Owner, connected, example_server, failure_of, soon, target
 
 pytestmark = pytest.mark.anyio
 
@@ -278,6 +278,7 @@ async def test_each_message_of_a_stream_is_returned_or_collected_in_its_place(na
             received = await stream.receive()
             if isinstance(received, Kept):
                 assert received is made[collected], "the collectors come in the order of the messages"
+                assert received.has_ended, "else its owner takes it for a part"
                 collected += 1
                 received = b"".join(received.pieces)
             assert received == b"%d" % number * size
@@ -303,6 +304,31 @@ async def test_a_cancelled_receive_loses_no_message_that_is_collected(name: Engi
                 receiving = asyncio.ensure_future(stream.receive())
         received = receiving.result()
         assert (b"".join(received.pieces) if isinstance(received, Kept) else received) == b"x" * 300_000
+        stream.cancel()
+
+
+@pytest.mark.fake_too
+async def test_a_collector_that_has_parts_is_returned_for_each_and_for_its_end(name: EngineName) -> None:
+    made: list[Parted] = []
+
+    def collect() -> Parted:
+        made.append(Parted(100_000))
+        return made[-1]
+
+    async with example_server() as (port, _), connected(name, port) as (connection, _):
+        stream = await connection.open_stream("/x/Chat", (), soon(30), collect)
+        await stream.send(b"x" * 1_000_000)
+        await stream.send(b"last")
+        received, parts = await stream.receive(), 0
+        while isinstance(received, Parted) and not received.has_ended:
+            assert received.has_part
+            received.take()
+            parts += 1
+            received = await stream.receive()
+        assert (b"".join(received.pieces) if isinstance(received, Parted) else received) == b"x" * 1_000_000
+        assert parts > 4 or name != FAKE, "the native engine has parts only while the message arrives"
+        assert made or name in ("grpclib", "gateway"), "these receive every message whole"
+        assert await stream.receive() == b"last"
         stream.cancel()
 
 

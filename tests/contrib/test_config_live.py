@@ -20,6 +20,7 @@ from etcd_aio import Client, EtcdTimeoutError, op
 from etcd_aio.contrib.config import InvalidSettingsError, LiveConfig, load_snapshot, saved
 from etcd_aio.contrib.config.saved import SavedSettings
 from etcd_aio.errors import (
+    CacheTimeoutError,
     ClientUsageError,
     ConfigError,
     InvalidRequestError,
@@ -274,8 +275,7 @@ async def test_without_a_file_a_start_needs_etcd(caplog: pytest.LogCaptureFixtur
             with pytest.raises(NoAvailableEndpointsError):
                 async with LiveConfig(client, Settings, prefix=PREFIX):
                     pass
-            assert "cannot be read from etcd: " in caplog.text
-            assert "tried again" not in caplog.text, "the block was not entered, so that is its end"
+            assert "cannot be read" not in caplog.text, "the caller is told"
             with pytest.raises(EtcdTimeoutError, match="not read within"):
                 async with LiveConfig(client, Settings, prefix=PREFIX, timeout=0.001):
                     pass
@@ -408,7 +408,7 @@ async def test_misuse_is_told(client: Client) -> None:
     async with config:
         with pytest.raises(ClientUsageError, match="entered once"):
             await config.__aenter__()
-        with pytest.raises(EtcdTimeoutError):
+        with pytest.raises(CacheTimeoutError):
             await config.wait_revision(10**9, timeout=0.01)
     with pytest.raises(InvalidRequestError, match="either"):
         LiveConfig(client, Settings)

@@ -12,10 +12,9 @@ import pytest
 import trustme
 from aiohttp.abc import AbstractResolver, ResolveResult
 
-from etcd_aio.contrib.discovery import Directory
 from etcd_aio.contrib.discovery.aiohttp import EtcdConnector, EtcdResolver
 from etcd_aio.fake import FakeEtcd
-from etcd_aio.services import naming
+from etcd_aio.services import Endpoints, naming
 from tests.support.http_service import HttpService
 from tests.support.rolling import replaced_under_load
 from tests.support.until import PATIENCE, until
@@ -29,8 +28,8 @@ async def fake() -> AsyncIterator[FakeEtcd]:
         yield fake
 
 
-def addresses(directory: Directory) -> list[str]:
-    return [endpoint.address for endpoint in directory.endpoints]
+def addresses(service: Endpoints) -> list[str]:
+    return [endpoint.address for endpoint in service.endpoints]
 
 
 async def get(session: aiohttp.ClientSession, url: str) -> str:
@@ -60,9 +59,9 @@ class Names(AbstractResolver):
 async def test_the_port_of_the_endpoint_is_dialled_and_the_host_stays(fake: FakeEtcd) -> None:
     async with HttpService() as one, HttpService() as two, fake.client() as etcd:
         await naming.update(etcd, "svc/api", add=[one.address, two.address])
-        async with Directory(etcd, "svc/api") as directory:
+        async with etcd.resolve("svc/api") as service:
             connector = aiohttp.TCPConnector(
-                resolver=EtcdResolver({"API": directory}), use_dns_cache=False, force_close=True
+                resolver=EtcdResolver({"API": service}), use_dns_cache=False, force_close=True
             )
             async with aiohttp.ClientSession(connector=connector) as session:
                 answers = [await get(session, "http://api:99/users") for _ in range(4)]
@@ -75,9 +74,9 @@ async def test_endpoints_that_are_names_and_other_hosts_are_resolved_as_usual(fa
     names = Names()
     async with HttpService() as one, fake.client() as etcd:
         await naming.update(etcd, "svc/api", add=[f"node:{one.port}", "missing:1", "unix:/run/api"])
-        async with Directory(etcd, "svc/api") as directory:
+        async with etcd.resolve("svc/api") as service:
             async with aiohttp.ClientSession(
-                connector=EtcdConnector({"api": directory}, resolver=names, force_close=True)
+                connector=EtcdConnector({"api": service}, resolver=names, force_close=True)
             ) as session:
                 assert [await get(session, "http://api/") for _ in range(2)] == [one.address] * 2
                 assert set(names.asked) == {("node", one.port), ("missing", 1)}
@@ -98,14 +97,14 @@ async def test_an_endpoint_whose_name_is_none_stops_no_request(fake: FakeEtcd) -
         for number, address in enumerate(("foo..bar:80", "x" * 64 + ":80", "odd:80", one.address)):
             await etcd.put(f"svc/api/{number}", f'{{"Addr":"{address}"}}')
         async with (
-            Directory(etcd, "svc/api") as directory,
+            etcd.resolve("svc/api") as service,
             aiohttp.ClientSession(
-                connector=EtcdConnector({"api": directory}, resolver=Refuses(), force_close=True)
+                connector=EtcdConnector({"api": service}, resolver=Refuses(), force_close=True)
             ) as session,
         ):
             assert [await get(session, "http://api/") for _ in range(4)] == [one.address] * 4
             await etcd.delete("svc/api/3")
-            await directory.wait_change()
+            await service.wait_change()
             with pytest.raises(aiohttp.ClientConnectorError):
                 await get(session, "http://api/")
 
@@ -115,8 +114,8 @@ async def test_the_resolver_that_is_made_is_closed(fake: FakeEtcd, monkeypatch: 
     monkeypatch.setattr(aiohttp, "DefaultResolver", lambda: names)
     async with HttpService() as one, fake.client() as etcd:
         await naming.update(etcd, "svc/api", add=[f"node:{one.port}"])
-        async with Directory(etcd, "svc/api") as directory:
-            async with aiohttp.ClientSession(connector=EtcdConnector({"api": directory})) as session:
+        async with etcd.resolve("svc/api") as service:
+            async with aiohttp.ClientSession(connector=EtcdConnector({"api": service})) as session:
                 assert await get(session, "http://api/") == one.address
             assert names.is_closed
 
@@ -127,8 +126,8 @@ async def test_an_endpoint_that_cannot_be_reached_is_passed_over(fake: FakeEtcd)
     async with HttpService() as one, fake.client() as etcd:
         await naming.update(etcd, "svc/api", add=[gone.address, one.address])
         async with (
-            Directory(etcd, "svc/api") as directory,
-            aiohttp.ClientSession(connector=EtcdConnector({"api": directory}, force_close=True)) as session,
+            etcd.resolve("svc/api") as service,
+            aiohttp.ClientSession(connector=EtcdConnector({"api": service}, force_close=True)) as session,
         ):
             assert [await get(session, "http://api/") for _ in range(4)] == [one.address] * 4
 
@@ -136,8 +135,8 @@ async def test_an_endpoint_that_cannot_be_reached_is_passed_over(fake: FakeEtcd)
 async def test_a_service_without_endpoints(fake: FakeEtcd) -> None:
     async with (
         fake.client() as etcd,
-        Directory(etcd, "svc/api") as directory,
-        aiohttp.ClientSession(connector=EtcdConnector({"api": directory})) as session,
+        etcd.resolve("svc/api") as service,
+        aiohttp.ClientSession(connector=EtcdConnector({"api": service})) as session,
     ):
         with pytest.raises(aiohttp.ClientConnectorError, match="no endpoint"):
             await get(session, "http://api/")
@@ -148,8 +147,8 @@ async def test_connections_to_an_endpoint_that_is_gone_are_closed(fake: FakeEtcd
     async with HttpService() as one, HttpService() as two, fake.client() as etcd:
         await naming.update(etcd, "svc/api", add=[one.address])
         async with (
-            Directory(etcd, "svc/api") as directory,
-            aiohttp.ClientSession(connector=EtcdConnector({"api": directory})) as session,
+            etcd.resolve("svc/api") as service,
+            aiohttp.ClientSession(connector=EtcdConnector({"api": service})) as session,
         ):
             one.answers.clear()
             first = [asyncio.create_task(get(session, "http://api/")) for _ in range(3)]
@@ -161,7 +160,7 @@ async def test_connections_to_an_endpoint_that_is_gone_are_closed(fake: FakeEtcd
             under_way = asyncio.create_task(get(session, "http://api/"))
             await until(lambda: len(one.requests) == 4)
             await naming.update(etcd, "svc/api", add=[two.address], remove=[one.address])
-            await until(lambda: addresses(directory) == [two.address])
+            await until(lambda: addresses(service) == [two.address])
             await until(lambda: one.idle == 0)
             assert [await get(session, "http://api/") for _ in range(3)] == [two.address] * 3
             assert not under_way.done()
@@ -172,7 +171,7 @@ async def test_connections_to_an_endpoint_that_is_gone_are_closed(fake: FakeEtcd
             assert one.connections == 3
             assert two.connections == 1  # pooled as usual
             await naming.update(etcd, "svc/api", add=["127.0.0.1:1"])
-            await until(lambda: len(directory.endpoints) == 2)
+            await until(lambda: len(service.endpoints) == 2)
             assert two.idle == 1  # those of endpoints that stay are left alone
 
 
@@ -180,7 +179,7 @@ async def test_an_endpoint_that_goes_while_it_is_dialled_is_used_once(fake: Fake
     names = Names()
     async with HttpService() as one, HttpService() as two, fake.client() as etcd:
         await naming.update(etcd, "svc/api", add=[one.address])
-        async with Directory(etcd, "svc/api") as directory:
+        async with etcd.resolve("svc/api") as service:
 
             class Slow(EtcdConnector):
                 """A connector that has made a connection when the endpoint goes."""
@@ -189,10 +188,10 @@ async def test_an_endpoint_that_goes_while_it_is_dialled_is_used_once(fake: Fake
                     made = await super()._wrap_create_connection(*arguments, **options)
                     if not two.requests:
                         await naming.update(etcd, "svc/api", add=[two.address], remove=[one.address])
-                        await until(lambda: addresses(directory) == [two.address])
+                        await until(lambda: addresses(service) == [two.address])
                     return made
 
-            async with aiohttp.ClientSession(connector=Slow({"api": directory}, resolver=names)) as session:
+            async with aiohttp.ClientSession(connector=Slow({"api": service}, resolver=names)) as session:
                 assert await get(session, "http://api/") == one.address
                 await until(lambda: one.idle == 0)
                 assert await get(session, "http://api/") == two.address
@@ -210,8 +209,8 @@ async def test_the_name_of_the_service_is_verified(fake: FakeEtcd) -> None:
         await naming.update(etcd, "svc/api", add=[one.address])
         await naming.update(etcd, "svc/other", add=[other.address])
         async with (
-            Directory(etcd, "svc/api") as api,
-            Directory(etcd, "svc/other") as wrong,
+            etcd.resolve("svc/api") as api,
+            etcd.resolve("svc/other") as wrong,
             aiohttp.ClientSession(connector=EtcdConnector({"api": api, "other": wrong}, ssl=trust)) as session,
         ):
             assert await get(session, "https://api/") == one.address
@@ -222,21 +221,21 @@ async def test_the_name_of_the_service_is_verified(fake: FakeEtcd) -> None:
 async def test_closing_leaves_nothing(fake: FakeEtcd) -> None:
     async with HttpService() as one, fake.client() as etcd:
         await naming.update(etcd, "svc/api", add=[one.address])
-        async with Directory(etcd, "svc/api") as directory:
-            async with aiohttp.ClientSession(connector=EtcdConnector({"api": directory})) as session:
+        async with etcd.resolve("svc/api") as service:
+            async with aiohttp.ClientSession(connector=EtcdConnector({"api": service})) as session:
                 await get(session, "http://api/")
             await until(lambda: one.idle == 0)
-            assert not directory._listeners
+            assert not service._listeners
 
 
 async def test_five_servers_are_replaced_under_load(fake: FakeEtcd) -> None:
     """No request fails."""
     async with AsyncExitStack() as stack:
         etcd = await stack.enter_async_context(fake.client())
-        directory = await stack.enter_async_context(Directory(etcd, "svc/api"))
+        service = await stack.enter_async_context(etcd.resolve("svc/api"))
         timeout = aiohttp.ClientTimeout(PATIENCE)
-        connector = EtcdConnector({"api": directory})
+        connector = EtcdConnector({"api": service})
         session = await stack.enter_async_context(aiohttp.ClientSession(connector=connector, timeout=timeout))
         await replaced_under_load(
-            etcd, directory, HttpService, lambda: get(session, "http://api/"), balances_requests=False
+            etcd, service, HttpService, lambda: get(session, "http://api/"), balances_requests=False
         )

@@ -12,11 +12,10 @@ import grpc.aio
 import pytest
 import trustme
 
-from etcd_aio.contrib.discovery import Directory
 from etcd_aio.contrib.discovery.grpc import EtcdChannel
 from etcd_aio.errors import ClientUsageError, InvalidRequestError
 from etcd_aio.fake import FakeEtcd
-from etcd_aio.services import naming
+from etcd_aio.services import Endpoints, naming
 from tests.support.loops import DEFAULT, Backend
 from tests.support.rolling import replaced_under_load
 from tests.support.until import PATIENCE, until
@@ -116,8 +115,8 @@ def one(channel: Any, request: bytes = b"", **options: Any) -> Any:
     return channel.unary_unary("/Echo/One")(request, **options)
 
 
-def addresses(directory: Directory) -> list[str]:
-    return [endpoint.address for endpoint in directory.endpoints]
+def addresses(service: Endpoints) -> list[str]:
+    return [endpoint.address for endpoint in service.endpoints]
 
 
 async def connected(channel: EtcdChannel, count: int) -> None:
@@ -160,7 +159,7 @@ async def check_every_kind(channel: Any, address: str, **options: Any) -> None:
 async def test_every_kind_of_call(fake: FakeEtcd) -> None:
     async with Echo() as echo, fake.client() as etcd:
         await naming.update(etcd, "svc/api", add=[echo.address])
-        async with Directory(etcd, "svc/api") as directory, EtcdChannel(directory) as channel:
+        async with etcd.resolve("svc/api") as service, EtcdChannel(service) as channel:
             assert channel.get_state() is not READY
             await check_every_kind(channel, echo.address)  # the first one waits for the connection
             assert channel.get_state() is READY
@@ -170,7 +169,7 @@ async def test_every_kind_of_call(fake: FakeEtcd) -> None:
 async def test_every_kind_of_call_waits_for_an_endpoint_if_it_shall(fake: FakeEtcd) -> None:
     async with Echo() as echo, fake.client() as etcd:
         for _ in range(2):
-            async with Directory(etcd, "svc/api", keep_last=False) as directory, EtcdChannel(directory) as channel:
+            async with etcd.resolve("svc/api") as service, EtcdChannel(service) as channel:
                 assert channel.get_state() is grpc.ChannelConnectivity.TRANSIENT_FAILURE
                 checking = asyncio.create_task(
                     check_every_kind(channel, echo.address, wait_for_ready=True, timeout=PATIENCE)
@@ -185,7 +184,7 @@ async def test_every_kind_of_call_waits_for_an_endpoint_if_it_shall(fake: FakeEt
 async def test_calls_take_the_endpoints_in_turn(fake: FakeEtcd) -> None:
     async with Echo() as a, Echo() as b, Echo() as c, fake.client() as etcd:
         await naming.update(etcd, "svc/api", add=[a.address, b.address, c.address])
-        async with Directory(etcd, "svc/api") as directory, EtcdChannel(directory) as channel:
+        async with etcd.resolve("svc/api") as service, EtcdChannel(service) as channel:
             await connected(channel, 3)
             for _ in range(9):
                 await one(channel)
@@ -195,7 +194,7 @@ async def test_calls_take_the_endpoints_in_turn(fake: FakeEtcd) -> None:
             for _ in range(10):  # one that cannot be reached gets none
                 await one(channel)
             assert [a.calls, b.calls, c.calls] == [3, 8, 8]
-        async with Directory(etcd, "svc/api") as directory, EtcdChannel(directory, policy="power_of_two") as channel:
+        async with etcd.resolve("svc/api") as service, EtcdChannel(service, policy="power_of_two") as channel:
             await connected(channel, 2)
             b.go.clear()
             waiting = []
@@ -211,8 +210,8 @@ async def test_calls_take_the_endpoints_in_turn(fake: FakeEtcd) -> None:
 
 
 async def test_errors_of_calls_that_find_no_connection(fake: FakeEtcd) -> None:
-    async with Echo() as echo, fake.client() as etcd, Directory(etcd, "svc/api") as directory:
-        async with EtcdChannel(directory) as channel:
+    async with Echo() as echo, fake.client() as etcd, etcd.resolve("svc/api") as service:
+        async with EtcdChannel(service) as channel:
             with pytest.raises(grpc.aio.AioRpcError) as raised:
                 await one(channel)
             assert raised.value.code() is grpc.StatusCode.UNAVAILABLE
@@ -225,7 +224,7 @@ async def test_errors_of_calls_that_find_no_connection(fake: FakeEtcd) -> None:
                 await channel.stream_stream("/Echo/Chat")().read()
             assert raised.value.code() is grpc.StatusCode.UNAVAILABLE
             await naming.update(etcd, "svc/api", add=["127.0.0.1:1"])
-            await directory.wait()
+            await service.wait_endpoints()
             with pytest.raises(grpc.aio.AioRpcError) as raised:
                 await one(channel)
             assert raised.value.code() is grpc.StatusCode.UNAVAILABLE
@@ -245,8 +244,8 @@ async def test_cancellation(fake: FakeEtcd) -> None:
     async with (
         Echo() as echo,
         fake.client() as etcd,
-        Directory(etcd, "svc/api") as directory,
-        EtcdChannel(directory) as channel,
+        etcd.resolve("svc/api") as service,
+        EtcdChannel(service) as channel,
     ):
         waiting = one(channel, wait_for_ready=True)
         early = one(channel, wait_for_ready=True)
@@ -279,14 +278,14 @@ async def test_an_endpoint_that_is_gone_is_drained(fake: FakeEtcd) -> None:
     """It gets no new call; those under way go on for a while."""
     async with Echo() as a, Echo() as b, fake.client() as etcd:
         await naming.update(etcd, "svc/api", add=[a.address])
-        async with Directory(etcd, "svc/api") as directory, EtcdChannel(directory) as channel:
+        async with etcd.resolve("svc/api") as service, EtcdChannel(service) as channel:
             a.go.clear()
             under_way = one(channel)
             stream = channel.stream_stream("/Echo/Chat")()
             await stream.write(b"1")
             await stream.read()
             await naming.update(etcd, "svc/api", add=[b.address], remove=[a.address])
-            await until(lambda: addresses(directory) == [b.address])
+            await until(lambda: addresses(service) == [b.address])
             for _ in range(3):
                 assert await one(channel) == b.address.encode() + b" "
             await stream.write(b"2")
@@ -297,7 +296,7 @@ async def test_an_endpoint_that_is_gone_is_drained(fake: FakeEtcd) -> None:
             await stream.done_writing()
             assert await stream.code() is grpc.StatusCode.OK
             await until(lambda: not channel._leaving)
-        async with Directory(etcd, "svc/api") as directory, EtcdChannel(directory, drain=0.05) as channel:
+        async with etcd.resolve("svc/api") as service, EtcdChannel(service, drain=0.05) as channel:
             b.go.clear()
             under_way = one(channel)
             await until(lambda: b.calls == 4)
@@ -311,8 +310,8 @@ async def test_an_endpoint_that_is_gone_is_drained(fake: FakeEtcd) -> None:
 async def test_close_with_a_grace(fake: FakeEtcd, grace: float | None) -> None:
     async with Echo() as echo, fake.client() as etcd:
         await naming.update(etcd, "svc/api", add=[echo.address])
-        async with Directory(etcd, "svc/api") as directory:
-            channel = EtcdChannel(directory)
+        async with etcd.resolve("svc/api") as service:
+            channel = EtcdChannel(service)
             await channel.channel_ready()
             echo.go.clear()
             under_way = asyncio.ensure_future(_awaited(one(channel)))
@@ -332,12 +331,12 @@ async def test_close_with_a_grace(fake: FakeEtcd, grace: float | None) -> None:
                 assert await under_way == echo.address.encode() + b" "
                 await closing
             await channel.close()
-            assert not directory._listeners
+            assert not service._listeners
 
 
 async def test_closing_ends_calls_that_wait(fake: FakeEtcd) -> None:
-    async with fake.client() as etcd, Directory(etcd, "svc/api") as directory:
-        channel = EtcdChannel(directory)
+    async with fake.client() as etcd, etcd.resolve("svc/api") as service:
+        channel = EtcdChannel(service)
         waiting = [asyncio.ensure_future(_awaited(one(channel, wait_for_ready=True))) for _ in range(3)]
         await until(lambda: len(channel._changed) == 3)
         await channel.close()
@@ -363,8 +362,8 @@ async def test_interceptors_see_each_call_once(fake: FakeEtcd) -> None:
     async with Echo() as echo, fake.client() as etcd:
         await naming.update(etcd, "svc/api", add=[echo.address])
         async with (
-            Directory(etcd, "svc/api") as directory,
-            EtcdChannel(directory, interceptors=[Seeing()]) as channel,
+            etcd.resolve("svc/api") as service,
+            EtcdChannel(service, interceptors=[Seeing()]) as channel,
         ):
             await one(channel, metadata=(("x-a", "1"),))  # which waits for the connection
             await one(channel, metadata=(("x-a", "2"),))
@@ -376,7 +375,7 @@ async def test_interceptors_see_each_call_once(fake: FakeEtcd) -> None:
 async def test_serializers_are_those_of_the_stub(fake: FakeEtcd) -> None:
     async with Echo() as echo, fake.client() as etcd:
         await naming.update(etcd, "svc/api", add=[echo.address])
-        async with Directory(etcd, "svc/api") as directory, EtcdChannel(directory) as channel:
+        async with etcd.resolve("svc/api") as service, EtcdChannel(service) as channel:
             text = channel.unary_unary("/Echo/One", str.encode, bytes.decode)
             size = channel.unary_unary("/Echo/One", bytes, len)
             expected = [f"{echo.address} a", len(echo.address) + 3]
@@ -395,7 +394,7 @@ async def test_without_endpoints_nothing_spins(fake: FakeEtcd, monkeypatch: pyte
         tell(channel)
 
     monkeypatch.setattr(EtcdChannel, "_on_state", counted)
-    async with fake.client() as etcd, Directory(etcd, "svc/api") as directory, EtcdChannel(directory) as channel:
+    async with fake.client() as etcd, etcd.resolve("svc/api") as service, EtcdChannel(service) as channel:
         call = one(channel, wait_for_ready=True)
         await asyncio.sleep(0.2)  # time in which it would spin
         assert told == 1  # on construction
@@ -414,11 +413,11 @@ async def test_the_name_of_the_server_is_verified(fake: FakeEtcd) -> None:
     server = grpc.ssl_server_credentials([(issued.private_key_pem.bytes(), chain)])
     async with Echo(server) as echo, fake.client() as etcd:
         await naming.update(etcd, "svc/api", add=[echo.address])
-        async with Directory(etcd, "svc/api") as directory:
+        async with etcd.resolve("svc/api") as service:
             credentials = grpc.ssl_channel_credentials(root)
-            async with EtcdChannel(directory, credentials, server_name="api.example") as channel:
+            async with EtcdChannel(service, credentials, server_name="api.example") as channel:
                 assert await one(channel) == echo.address.encode() + b" "
-            async with EtcdChannel(directory, credentials) as channel:
+            async with EtcdChannel(service, credentials) as channel:
                 with pytest.raises(grpc.aio.AioRpcError) as raised:
                     await one(channel)
                 assert raised.value.code() is grpc.StatusCode.UNAVAILABLE
@@ -427,25 +426,25 @@ async def test_the_name_of_the_server_is_verified(fake: FakeEtcd) -> None:
 async def test_wrong_use(fake: FakeEtcd) -> None:
     async with fake.client() as etcd:
         with pytest.raises(ClientUsageError):
-            EtcdChannel(Directory(etcd, "svc/api"))
-        async with Directory(etcd, "svc/api") as directory:
+            EtcdChannel(etcd.resolve("svc/api"))
+        async with etcd.resolve("svc/api") as service:
             wrongs: list[dict[str, Any]] = [{"policy": "best"}, {"drain": -1}]
             for wrong in wrongs:
                 with pytest.raises(InvalidRequestError):
-                    EtcdChannel(directory, **wrong)
-            assert not directory._listeners
+                    EtcdChannel(service, **wrong)
+            assert not service._listeners
 
 
 async def test_five_servers_are_replaced_under_load(fake: FakeEtcd) -> None:
     """No call fails."""
     async with AsyncExitStack() as stack:
         etcd = await stack.enter_async_context(fake.client())
-        directory = await stack.enter_async_context(Directory(etcd, "svc/api"))
-        channel = await stack.enter_async_context(EtcdChannel(directory))
+        service = await stack.enter_async_context(etcd.resolve("svc/api"))
+        channel = await stack.enter_async_context(EtcdChannel(service))
         call = channel.unary_unary("/Echo/One")
 
         async def request() -> str:
             answer: bytes = await call(b"", timeout=PATIENCE)
             return answer.decode().split()[0]
 
-        await replaced_under_load(etcd, directory, Echo, request)
+        await replaced_under_load(etcd, service, Echo, request)

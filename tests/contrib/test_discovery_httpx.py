@@ -11,11 +11,10 @@ from typing import Any
 import pytest
 import trustme
 
-from etcd_aio.contrib.discovery import Directory
 from etcd_aio.contrib.discovery.httpx import EtcdTransport
 from etcd_aio.errors import ClientUsageError, InvalidRequestError
 from etcd_aio.fake import FakeEtcd
-from etcd_aio.services import NewEndpoint, naming
+from etcd_aio.services import Endpoints, NewEndpoint, naming
 from tests.support.h2_service import H2Service
 from tests.support.http_service import HttpService
 from tests.support.rolling import replaced_under_load
@@ -36,16 +35,16 @@ async def fake() -> AsyncIterator[FakeEtcd]:
         yield fake
 
 
-def addresses(directory: Directory) -> list[str]:
-    return [endpoint.address for endpoint in directory.endpoints]
+def addresses(service: Endpoints) -> list[str]:
+    return [endpoint.address for endpoint in service.endpoints]
 
 
 async def test_requests_go_to_the_endpoints_and_the_host_stays(library: Any, fake: FakeEtcd) -> None:
     async with HttpService() as one, HttpService() as two, fake.client() as etcd:
         await naming.update(etcd, "svc/api", add=[one.address, two.address])
         async with (
-            Directory(etcd, "svc/api") as directory,
-            library.AsyncClient(timeout=PATIENCE, transport=EtcdTransport({"API": directory})) as client,
+            etcd.resolve("svc/api") as service,
+            library.AsyncClient(timeout=PATIENCE, transport=EtcdTransport({"API": service})) as client,
         ):
             answers = [(await client.get("http://api/users?a=1", headers={"x-a": "b"})).text for _ in range(4)]
             assert sorted(answers) == sorted([one.address, two.address] * 2)
@@ -79,20 +78,20 @@ async def test_a_connection_that_cannot_be_made_is_tried_elsewhere_and_left_out(
             made.append(Counting())
             return made[-1]
 
-        async with Directory(etcd, "svc/api") as directory:
-            transport = EtcdTransport({"api": directory}, transport=make, eject=60)
+        async with etcd.resolve("svc/api") as service:
+            transport = EtcdTransport({"api": service}, transport=make, eject=60)
             async with library.AsyncClient(timeout=PATIENCE, transport=transport) as client:
                 answers = [(await client.get("http://api/")).text for _ in range(6)]
                 assert answers == [one.address] * 6
                 assert Counting.attempts == 1  # then it was left out
                 await naming.update(etcd, "svc/api", remove=[one.address])
-                await until(lambda: addresses(directory) == [gone.address])
+                await until(lambda: addresses(service) == [gone.address])
                 with pytest.raises(library.ConnectError):  # the only one is tried all the same
                     await client.get("http://api/")
                 assert Counting.attempts == 2
-            none = EtcdTransport({"api": directory}, retries=0)
+            none = EtcdTransport({"api": service}, retries=0)
             await naming.update(etcd, "svc/api", add=[one.address])
-            await until(lambda: len(directory.endpoints) == 2)
+            await until(lambda: len(service.endpoints) == 2)
             async with library.AsyncClient(timeout=PATIENCE, transport=none) as client:
                 failed = 0
                 for _ in range(2):
@@ -106,15 +105,15 @@ async def test_a_connection_that_cannot_be_made_is_tried_elsewhere_and_left_out(
 
 async def test_a_service_without_endpoints(library: Any, fake: FakeEtcd) -> None:
     async with fake.client() as etcd:
-        directory = Directory(etcd, "svc/api")
-        async with library.AsyncClient(timeout=PATIENCE, transport=EtcdTransport({"api": directory})) as client:
+        service = etcd.resolve("svc/api")
+        async with library.AsyncClient(timeout=PATIENCE, transport=EtcdTransport({"api": service})) as client:
             with pytest.raises(ClientUsageError):
                 await client.get("http://api/")
-            async with directory:
+            async with service:
                 with pytest.raises(library.ConnectError, match="'api' has no endpoint"):
                     await client.get("http://api/")
                 await naming.update(etcd, "svc/api", add=["unix:/run/api"])
-                await directory.wait()
+                await service.wait_endpoints()
                 with pytest.raises(library.ConnectError, match="'api' has no endpoint"):
                     await client.get("http://api/")
 
@@ -123,13 +122,13 @@ async def test_an_address_that_the_library_refuses_is_no_endpoint_to_use(library
     async with HttpService() as one, fake.client() as etcd:
         await etcd.put("svc/api/0", '{"Addr":"\u00fc_x:1"}')
         async with (
-            Directory(etcd, "svc/api") as directory,
-            library.AsyncClient(timeout=PATIENCE, transport=EtcdTransport({"api": directory})) as client,
+            etcd.resolve("svc/api") as service,
+            library.AsyncClient(timeout=PATIENCE, transport=EtcdTransport({"api": service})) as client,
         ):
             with pytest.raises(library.ConnectError):
                 await client.get("http://api/")
             await naming.update(etcd, "svc/api", add=[one.address])
-            await directory.wait(at_least=2)
+            await service.wait_endpoints(at_least=2)
             assert [(await client.get("http://api/")).text for _ in range(3)] == [one.address] * 3
 
 
@@ -138,8 +137,8 @@ async def test_an_endpoint_that_is_gone_is_drained(library: Any, fake: FakeEtcd)
     async with HttpService() as one, HttpService() as two, fake.client() as etcd:
         await naming.update(etcd, "svc/api", add=[one.address, two.address])
         async with (
-            Directory(etcd, "svc/api") as directory,
-            library.AsyncClient(timeout=PATIENCE, transport=EtcdTransport({"api": directory})) as client,
+            etcd.resolve("svc/api") as service,
+            library.AsyncClient(timeout=PATIENCE, transport=EtcdTransport({"api": service})) as client,
         ):
             for _ in range(2):
                 await client.get("http://api/")
@@ -147,7 +146,7 @@ async def test_an_endpoint_that_is_gone_is_drained(library: Any, fake: FakeEtcd)
             under_way = [asyncio.create_task(client.get("http://api/")) for _ in range(2)]
             await until(lambda: two.idle == 0)
             await naming.update(etcd, "svc/api", remove=[one.address, two.address], add=["127.0.0.1:1"])
-            await until(lambda: addresses(directory) == ["127.0.0.1:1"])
+            await until(lambda: addresses(service) == ["127.0.0.1:1"])
             await until(lambda: one.idle == 0)
             two.answers.set()
             assert sorted([(await task).text for task in under_way]) == sorted([one.address, two.address])
@@ -158,8 +157,8 @@ async def test_what_is_not_over_after_the_drain_is_cut_off(library: Any, fake: F
     async with HttpService() as one, fake.client() as etcd:
         await naming.update(etcd, "svc/api", add=[one.address])
         async with (
-            Directory(etcd, "svc/api", keep_last=False) as directory,
-            library.AsyncClient(timeout=PATIENCE, transport=EtcdTransport({"api": directory}, drain=0.05)) as client,
+            etcd.resolve("svc/api") as service,
+            library.AsyncClient(timeout=PATIENCE, transport=EtcdTransport({"api": service}, drain=0.05)) as client,
         ):
             one.answers.clear()
             under_way = asyncio.create_task(client.get("http://api/"))
@@ -173,8 +172,8 @@ async def test_what_is_not_over_after_the_drain_is_cut_off(library: Any, fake: F
 async def test_a_cancelled_request_is_not_under_way_any_more(library: Any, fake: FakeEtcd) -> None:
     async with HttpService() as one, HttpService() as two, fake.client() as etcd:
         await naming.update(etcd, "svc/api", add=[one.address, two.address])
-        async with Directory(etcd, "svc/api") as directory:
-            transport = EtcdTransport({"api": directory}, pick="power_of_two")
+        async with etcd.resolve("svc/api") as service:
+            transport = EtcdTransport({"api": service}, pick="power_of_two")
             async with library.AsyncClient(timeout=PATIENCE, transport=transport) as client:
                 one.answers.clear()
                 waiting: list[asyncio.Task[Any]] = []
@@ -208,8 +207,8 @@ async def test_a_body_that_is_a_stream_is_sent_once(library: Any, fake: FakeEtcd
 
     async with HttpService() as one, fake.client() as etcd:
         await naming.update(etcd, "svc/api", add=[gone.address, one.address])
-        async with Directory(etcd, "svc/api") as directory:
-            async with library.AsyncClient(timeout=PATIENCE, transport=EtcdTransport({"api": directory})) as client:
+        async with etcd.resolve("svc/api") as service:
+            async with library.AsyncClient(timeout=PATIENCE, transport=EtcdTransport({"api": service})) as client:
                 for name in "ab":
                     assert (await client.post("http://api/", content=body(name))).text == one.address
                 assert begun == ["a", "b"]
@@ -217,9 +216,9 @@ async def test_a_body_that_is_a_stream_is_sent_once(library: Any, fake: FakeEtcd
             async with await asyncio.start_server(_hang_up, "127.0.0.1", 0) as broken:
                 port = broken.sockets[0].getsockname()[1]
                 await naming.update(etcd, "svc/api", add=[f"127.0.0.1:{port}"], remove=[gone.address, one.address])
-                await until(lambda: addresses(directory) == [f"127.0.0.1:{port}"])
+                await until(lambda: addresses(service) == [f"127.0.0.1:{port}"])
                 async with library.AsyncClient(
-                    timeout=PATIENCE, transport=EtcdTransport({"api": directory}, retries=5)
+                    timeout=PATIENCE, transport=EtcdTransport({"api": service}, retries=5)
                 ) as client:
                     with pytest.raises(library.TransportError):
                         await client.post("http://api/", content=body("c"))
@@ -236,8 +235,8 @@ async def test_cookies_and_redirects_belong_to_the_service(library: Any, fake: F
         await naming.update(etcd, "svc/api", add=[one.address])
         await naming.update(etcd, "svc/web", add=[two.address])
         async with (
-            Directory(etcd, "svc/api") as api,
-            Directory(etcd, "svc/web") as web,
+            etcd.resolve("svc/api") as api,
+            etcd.resolve("svc/web") as web,
             library.AsyncClient(timeout=PATIENCE, transport=EtcdTransport({"api": api, "web.example": web})) as client,
         ):
             one.extra = ["Set-Cookie: a=1; Path=/"]
@@ -287,8 +286,8 @@ async def test_the_name_of_the_service_is_verified(library: Any, fake: FakeEtcd,
         await naming.update(etcd, "svc/a", add=[named.address])
         await naming.update(etcd, "svc/b", add=[numbered.address])
         await naming.update(etcd, "svc/c", add=[NewEndpoint(node.address, {"server_name": "node1"})])
-        async with Directory(etcd, "svc/a") as a, Directory(etcd, "svc/b") as b, Directory(etcd, "svc/c") as c:
-            for directory, options, is_trusted in (
+        async with etcd.resolve("svc/a") as a, etcd.resolve("svc/b") as b, etcd.resolve("svc/c") as c:
+            for service, options, is_trusted in (
                 (a, {}, True),
                 (b, {}, False),
                 (c, {}, False),
@@ -296,7 +295,7 @@ async def test_the_name_of_the_service_is_verified(library: Any, fake: FakeEtcd,
                 (a, {"server_name": "metadata"}, True),
                 (b, {"server_name": "metadata"}, False),
             ):
-                transport = EtcdTransport({"api": directory}, transport=make, **options)  # type: ignore[arg-type]
+                transport = EtcdTransport({"api": service}, transport=make, **options)  # type: ignore[arg-type]
                 async with library.AsyncClient(timeout=PATIENCE, transport=transport) as client:
                     if is_trusted:
                         assert (await client.get("https://api/")).status_code == 200
@@ -313,9 +312,9 @@ async def test_two_services_at_one_address_share_no_connection(
     context = trusting(authority)
     async with HttpService(served_as(authority, "api")) as one, fake.client() as etcd:
         await naming.update(etcd, "svc/api", add=[one.address])
-        async with Directory(etcd, "svc/api") as directory:
+        async with etcd.resolve("svc/api") as service:
             transport = EtcdTransport(
-                {"api": directory, "web": directory}, transport=lambda: library.AsyncHTTPTransport(verify=context)
+                {"api": service, "web": service}, transport=lambda: library.AsyncHTTPTransport(verify=context)
             )
             async with library.AsyncClient(timeout=PATIENCE, transport=transport) as client:
                 await client.get("https://api/")
@@ -329,9 +328,9 @@ async def test_http2(library: Any, fake: FakeEtcd, authority: trustme.CA) -> Non
     served = served_as(authority, "api")
     async with H2Service(served) as one, H2Service(served) as two, fake.client() as etcd:
         await naming.update(etcd, "svc/api", add=[one.address, two.address])
-        async with Directory(etcd, "svc/api") as directory:
+        async with etcd.resolve("svc/api") as service:
             transport = EtcdTransport(
-                {"api": directory}, transport=lambda: library.AsyncHTTPTransport(verify=context, http2=True)
+                {"api": service}, transport=lambda: library.AsyncHTTPTransport(verify=context, http2=True)
             )
             async with library.AsyncClient(timeout=PATIENCE, transport=transport) as client:
                 first = [await client.get("https://api/") for _ in range(2)]
@@ -345,14 +344,14 @@ async def test_http2(library: Any, fake: FakeEtcd, authority: trustme.CA) -> Non
 async def test_closing_leaves_nothing(library: Any, fake: FakeEtcd) -> None:
     async with HttpService() as one, fake.client() as etcd:
         await naming.update(etcd, "svc/api", add=[one.address])
-        async with Directory(etcd, "svc/api") as directory:
-            transport = EtcdTransport({"api": directory})
+        async with etcd.resolve("svc/api") as service:
+            transport = EtcdTransport({"api": service})
             async with library.AsyncClient(timeout=PATIENCE, transport=transport) as client:
                 await client.get("http://api/")
                 await client.get(f"http://{one.address}/")
                 assert one.idle == 2
             await until(lambda: one.idle == 0)
-            assert not directory._listeners
+            assert not service._listeners
             with pytest.raises(RuntimeError):
                 await transport.handle_async_request(library.Request("GET", "http://api/"))
             await transport.aclose()
@@ -360,7 +359,7 @@ async def test_closing_leaves_nothing(library: Any, fake: FakeEtcd) -> None:
 
 async def test_wrong_arguments(fake: FakeEtcd) -> None:
     async with fake.client() as etcd:
-        directory = Directory(etcd, "svc/api")
+        service = etcd.resolve("svc/api")
         wrongs: list[dict[str, Any]] = [
             {"pick": "best"},
             {"retries": -1},
@@ -370,7 +369,7 @@ async def test_wrong_arguments(fake: FakeEtcd) -> None:
         ]
         for wrong in wrongs:
             with pytest.raises(InvalidRequestError):
-                EtcdTransport({"api": directory}, **wrong)
+                EtcdTransport({"api": service}, **wrong)
 
 
 async def test_five_servers_are_replaced_under_load(fake: FakeEtcd) -> None:
@@ -378,15 +377,15 @@ async def test_five_servers_are_replaced_under_load(fake: FakeEtcd) -> None:
     library: Any = pytest.importorskip("httpx2")
     async with AsyncExitStack() as stack:
         etcd = await stack.enter_async_context(fake.client())
-        directory = await stack.enter_async_context(Directory(etcd, "svc/api"))
+        service = await stack.enter_async_context(etcd.resolve("svc/api"))
         client = await stack.enter_async_context(
-            library.AsyncClient(timeout=PATIENCE, transport=EtcdTransport({"api": directory}))
+            library.AsyncClient(timeout=PATIENCE, transport=EtcdTransport({"api": service}))
         )
 
         async def request() -> str:
             return str((await client.get("http://api/")).text)
 
-        await replaced_under_load(etcd, directory, HttpService, request)
+        await replaced_under_load(etcd, service, HttpService, request)
 
 
 @pytest.mark.parametrize("host", ["api", "other"])
@@ -403,8 +402,8 @@ async def test_a_request_that_begins_while_it_is_closed_leaves_no_connection(
     monkeypatch.setattr(library, "create_ssl_context", create_slowly)
     async with HttpService() as one, fake.client() as etcd:
         await naming.update(etcd, "svc/api", add=[one.address])
-        async with Directory(etcd, "svc/api") as directory:
-            transport = EtcdTransport({"api": directory})
+        async with etcd.resolve("svc/api") as service:
+            transport = EtcdTransport({"api": service})
             async with library.AsyncClient(timeout=PATIENCE, transport=transport) as client:
                 url = "http://api/" if host == "api" else f"http://{one.address}/"
                 beginning = asyncio.create_task(client.get(url))
@@ -417,8 +416,8 @@ async def test_a_request_that_begins_while_it_is_closed_leaves_no_connection(
 
 
 async def test_requests_to_other_hosts_that_begin_together_share_a_transport(library: Any, fake: FakeEtcd) -> None:
-    async with HttpService() as one, fake.client() as etcd, Directory(etcd, "svc/api") as directory:
-        transport = EtcdTransport({"api": directory})
+    async with HttpService() as one, fake.client() as etcd, etcd.resolve("svc/api") as service:
+        transport = EtcdTransport({"api": service})
         async with library.AsyncClient(timeout=PATIENCE, transport=transport) as client:
             await asyncio.gather(*(client.get(f"http://{one.address}/") for _ in range(3)))
         await until(lambda: one.idle == 0)  # closed with the client

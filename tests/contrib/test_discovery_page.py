@@ -52,6 +52,6 @@ async def test_the_programs_print_what_the_page_says(tmp_path: Path) -> None:
 def test_what_the_reference_shows_of_the_libraries_exists() -> None:
     page = read(PAGES / "reference" / "service-discovery.md")
     shown = re.findall(r"^::: (etcd_aio\.contrib\.\S+)$", page, re.MULTILINE)
-    assert len(shown) == 10
+    assert len(shown) == 6
     for name in shown:
         assert resolve_name(name) is not None

@@ -1,5 +1,5 @@
-"""contrib/discovery/picking.py, contrib/discovery/addresses.py, contrib/discovery/last_list.py: picking, and the list
-that a directory offers: their pure parts.
+"""contrib/discovery/picking.py, contrib/discovery/addresses.py, services/last_list.py: picking, and the list
+that a service offers: their pure parts.
 """
 
 from dataclasses import dataclass
@@ -10,11 +10,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from etcd_aio.contrib.discovery.addresses import by_host, dialable, server_name_of
-from etcd_aio.contrib.discovery.last_list import LastList, change_between
 from etcd_aio.contrib.discovery.picking import Picker, eligible
 from etcd_aio.errors import InvalidRequestError
 from etcd_aio.services import ServiceEndpoint
 from etcd_aio.services.endpoint_json import JSONValue
+from etcd_aio.services.last_list import LastList, change_between
 
 
 @dataclass(eq=False)

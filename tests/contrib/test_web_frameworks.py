@@ -5,10 +5,12 @@ each framework under its own test client, on a fake that is served: a start, req
 import json
 import time
 from importlib.util import find_spec
+from inspect import signature
+from pkgutil import resolve_name
 
 import pytest
 
-from etcd_aio.contrib.web import readiness
+from etcd_aio.contrib.web import ApplicationOptions, EtcdApplication, readiness
 from tests.contrib import web_apps, web_clients
 from tests.contrib.served import Served
 from tests.support.until import PATIENCE
@@ -83,3 +85,24 @@ def test_an_application_of_quart_starts_again(served: Served) -> None:
         answers = web_clients.ask("quart", app, ["/livez"], lambda: None)
         assert answers["/livez"][0] == 200
         assert "not running" in repr(etcd)
+
+
+PLUGINS = [
+    name
+    for name in ("litestar:EtcdPlugin", "quart:QuartEtcd", "sanic:SanicEtcd")
+    if name.partition(":")[0] in FRAMEWORKS
+]
+
+
+@pytest.mark.parametrize("name", PLUGINS)
+def test_every_application_takes_the_common_options_and_no_others(name: str) -> None:
+    kind = resolve_name(f"etcd_aio.contrib.{name}")
+    etcd = kind(
+        source="http://m1:2379", ready="connected", ready_timeout=1, shutdown_timeout=2, read=False, details=True
+    )
+    assert etcd.details
+    assert set(signature(EtcdApplication).parameters) - {"source"} == set(ApplicationOptions.__annotations__)
+    with pytest.raises(ValueError, match="ready must be one of"):
+        kind(ready="eager")
+    with pytest.raises(TypeError, match="unknown"):
+        kind(unknown=1)

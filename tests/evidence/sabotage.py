@@ -14,8 +14,8 @@ from etcd_aio.once.guarded import write_through
 from etcd_aio.views import OrderedView
 from etcd_aio.watch import service
 from etcd_aio.watch.compaction_resync import difference
-from etcd_aio.watch.resuming_stream import WatchStream
-from etcd_aio.watch.state import Phase, WatchState
+from etcd_aio.watch.open_stream import OpenStream
+from etcd_aio.watch.state import WatchState
 from tests.evidence.plan import Plan
 from tests.faults.sabotage import swap
 from tests.simulation import sabotage as simulated
@@ -104,13 +104,13 @@ def lost_put_acknowledged() -> None:
 def revision_split() -> None:
     add = WatchState.add_events
 
-    def split(self: WatchState, events: Any, *, is_fragment: bool, encoded_size: int = 0) -> None:
+    def split(self: WatchState, events: Any, *, is_fragment: bool, encoded_size: int = 0) -> bool:
         is_split = not is_fragment and len(events) > 1 and events[-1].revision == events[-2].revision
         if is_split:
             add(self, events[:-1], is_fragment=False)
             self.seen -= 1
             events = events[-1:]
-        add(self, events, is_fragment=is_fragment, encoded_size=encoded_size)
+        return add(self, events, is_fragment=is_fragment, encoded_size=encoded_size)
 
     swap(WatchState, "add_events", split)
 
@@ -125,22 +125,22 @@ def progress_too_early() -> None:
 
 
 def event_lost_at_a_pause() -> None:
-    leave = WatchStream._leave_server
+    leave = OpenStream.leave
 
-    def late(self: WatchStream, watch: WatchState, transition: Any) -> None:
-        leave(self, watch, transition)
-        if watch.phase is Phase.PAUSED:
+    def late(self: OpenStream, watch: WatchState) -> None:
+        leave(self, watch)
+        if watch.is_full:
             watch.resume_revision += 2
 
-    swap(WatchStream, "_leave_server", late)
+    swap(OpenStream, "leave", late)
 
 
 def previous_value_of_another_revision() -> None:
     add = WatchState.add_events
 
-    def wrong(self: WatchState, events: Any, *, is_fragment: bool, encoded_size: int = 0) -> None:
+    def wrong(self: WatchState, events: Any, *, is_fragment: bool, encoded_size: int = 0) -> bool:
         events = tuple(replace(event, prev_kv=event.kv) if event.prev_kv else event for event in events)
-        add(self, events, is_fragment=is_fragment, encoded_size=encoded_size)
+        return add(self, events, is_fragment=is_fragment, encoded_size=encoded_size)
 
     swap(WatchState, "add_events", wrong)
 

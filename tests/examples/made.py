@@ -31,7 +31,7 @@ from etcd_aio.error_handler.retry_verdicts import (
     StreamSituation,
 )
 from etcd_aio.errors import RetryHint, ServerError, StatusCode
-from etcd_aio.fake.cluster import Cluster
+from etcd_aio.fake.cluster import FakeCluster
 from etcd_aio.fake.dispatch import Dispatcher
 from etcd_aio.fake.refusals import Reason, Refusal
 from etcd_aio.fake.releases import RELEASES
@@ -199,8 +199,31 @@ def performance() -> str:
         ratios_to = results[case]["ratios"]
         ratios = [f"{ratios_to[other]['rate']:.2f}" for other in ("go", "grpc.aio-stub")]
         cpu = [f"{ratios_to[other]['cpu']:.2f}" for other in ("go", "grpc.aio-stub")]
-        rows.append((text, *ratios, *cpu))
-    head = ("case", "rate ÷ Go", "rate ÷ grpc.aio", "CPU ÷ Go", "CPU ÷ grpc.aio")
+        rows.append((text, *ratios, f"{results[case]['client_cpu_us_per_call']:.3g} µs", *cpu))
+    head = ("case", "rate ÷ Go", "rate ÷ grpc.aio", "CPU", "CPU ÷ Go", "CPU ÷ grpc.aio")
+    return table(head, rows, numbers=5)
+
+
+def accelerator() -> str:
+    """Ratios to the official Go client with the accelerator and without it, from the result file."""
+    measured = json.loads(read(ROOT / "docs" / "performance.json"))
+    results = {(result["client"], result["case"]): result["ratios"]["go"] for result in measured["results"]}
+    rows = []
+    for case, text in measured["cases"].items():
+        both = [results[client, case] for client in ("etcd_aio", "etcd_aio-pure")]
+        rows.append((text, *(f"{ratio[name]:.2f}" for name in ("rate", "cpu") for ratio in both)))
+    return table(("case", "rate ÷ Go with it", "without", "CPU ÷ Go with it", "without"), rows, numbers=4)
+
+
+def apart() -> str:
+    """Ratios to the official Go client where the server has a core of its own, from the result file."""
+    measured = json.loads(read(ROOT / "docs" / "apart.json"))
+    results = {(result["client"], result["case"]): result["ratios"]["go"] for result in measured["results"]}
+    rows = []
+    for case, text in measured["cases"].items():
+        both = [results[client, case] for client in ("etcd_aio", "etcd_aio-uvloop")]
+        rows.append((text, *(f"{ratio[name]:.2f}" for name in ("rate", "cpu") for ratio in both)))
+    head = ("case", "rate ÷ Go", "the same, uvloop", "CPU ÷ Go", "the same, uvloop")
     return table(head, rows, numbers=4)
 
 
@@ -303,7 +326,7 @@ def span(numbers: Iterable[float | None], digits: int = 2) -> str:
 
 def error_classes() -> list[type[EtcdError]]:
     """The public error classes."""
-    public = [getattr(etcd_aio.errors, name) for name in etcd_aio.errors.__all__]
+    public = [getattr(etcd_aio.errors, name) for name in vars(etcd_aio.errors)["__all__"]]
     return [error for error in public if isinstance(error, type) and issubclass(error, EtcdError)]
 
 
@@ -354,7 +377,7 @@ def errors() -> str:
 
 def directive(shown: type) -> str:
     """The mkdocstrings directive for a class, under its public name."""
-    package = "etcd_aio" if shown.__name__ in etcd_aio.__all__ else "etcd_aio.errors"
+    package = "etcd_aio" if shown.__name__ in vars(etcd_aio)["__all__"] else "etcd_aio.errors"
     return f"::: {package}.{shown.__name__}\n    options:\n      heading_level: 3"
 
 
@@ -400,7 +423,7 @@ _CALLS: Final[Mapping[str, tuple[str, ...]]] = {
     "Part of the keys": ("namespace",),
     "Watch": ("watch", "wait_deleted"),
     "Lease": ("lease", "leases"),
-    "Cluster": ("cluster", "maintenance", "auth", "versions"),
+    "FakeCluster": ("cluster", "maintenance", "auth", "versions"),
     "Endpoints": ("endpoints", "set_endpoints", "sync"),
     "Statistics": ("statistics", "streams"),
 }
@@ -429,7 +452,7 @@ def fake_refused() -> str:
     """The calls that a fake etcd answers with UNIMPLEMENTED, by asking it."""
     refused: dict[str, set[str]] = {}
     for release in RELEASES.values():
-        dispatcher = Dispatcher(Cluster(release, 1, Random(0).getrandbits))
+        dispatcher = Dispatcher(FakeCluster(release, 1, Random(0).getrandbits))
         for method in methods.ALL:
             if method.cardinality is not methods.UNARY:
                 continue
@@ -487,7 +510,8 @@ MADE: Final[Mapping[str, Callable[[], str]]] = {
     function.__name__: function
     for function in (
         *(verdicts, stream_verdicts, remedies, repeatable, defaults),
-        *(policies, performance, locks, elections, cache, failover_reads, failover_writes, error_tree, errors),
+        *(policies, performance, accelerator, apart, locks, elections, cache),
+        *(failover_reads, failover_writes, error_tree, errors),
         *(evidence_claims, evidence_releases, evidence_clients, evidence_faults, evidence_sabotages),
         *(client_options, client_calls),
         *(public_modules, fake_refused, fake_releases, fake_reasons, pytest_fixtures, pytest_options),

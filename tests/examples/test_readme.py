@@ -69,5 +69,5 @@ def test_its_versions_and_defaults_are_those_of_the_package() -> None:
 @pytest.mark.parametrize("builtin", [TimeoutError, ConnectionError, PermissionError, ValueError])
 def test_the_builtin_exceptions_that_it_names_are_base_classes_of_errors(builtin: type[Exception]) -> None:
     assert f"`{builtin.__name__}`" in README
-    public = (getattr(etcd_aio.errors, name) for name in etcd_aio.errors.__all__)
+    public = (getattr(etcd_aio.errors, name) for name in vars(etcd_aio.errors)["__all__"])
     assert any(isinstance(error, type) and issubclass(error, builtin) and error is not builtin for error in public)

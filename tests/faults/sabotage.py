@@ -6,24 +6,26 @@ Several of them are defects that other clients of etcd have had; their numbers a
 import asyncio
 import inspect
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any, Final
 
 from etcd_aio import Key, op
-from etcd_aio.concurrency import held, line
+from etcd_aio.concurrency import held, own_key
 from etcd_aio.concurrency.fenced import FencedWriter
 from etcd_aio.concurrency.leaders import Candidates, Leader
 from etcd_aio.concurrency.leadership import Leadership
 from etcd_aio.concurrency.line import Line
-from etcd_aio.concurrency.place import Place, State, Step
+from etcd_aio.concurrency.own_key import OwnKey
+from etcd_aio.concurrency.place import Place, PlaceState
 
 
 def release_without_guard() -> None:
     """Delete the own key whatever its revision is (#22082): a late copy takes the lock from the next holder."""
 
-    async def delete(self: Any, place: Place) -> None:
-        await self._store.do(op.txn(then=[op.delete(place.key)]), timeout=2.0, retry="always")
+    async def delete(self: Any, *more: op.TxnOp) -> None:
+        await self._store.do(op.txn(then=[op.delete(self.key), *more]), timeout=2.0, retry="always")
 
-    swap(Line, "_delete", delete)
+    swap(OwnKey, "_delete", delete)
 
 
 def no_own_key_check() -> None:
@@ -32,9 +34,9 @@ def no_own_key_check() -> None:
 
     def careless(self: Place, found: Any, own: Any) -> None:
         looked(self, found, own)
-        if self.state is State.LOST:
-            self.state = State.LOOKING
-            self.move(Step.FIRST)
+        if self.state is PlaceState.LOST:
+            self.state = PlaceState.LOOKING
+            self.move(PlaceState.HELD)
 
     swap(Place, "looked", careless)
 
@@ -44,7 +46,7 @@ def get_then_watch() -> None:
 
     async def wait(self: Any, ahead: Any) -> None:
         self.place.checked(await self._store.get(ahead.key, keys_only=True))
-        if self.place.state is State.WAITING:
+        if self.place.state is PlaceState.WAITING:
             await asyncio.sleep(0.05)  # the member is slow
             async with self._store.watch(ahead.key, filters=("no_put",), timeout=None) as watcher:
                 await anext(watcher)
@@ -59,14 +61,14 @@ def get_then_watch_an_old_revision() -> None:
     async def wait(self: Any, ahead: Any) -> None:
         found = await self._store.range(ahead.key, keys_only=True)
         self.place.checked(found[0] if found else None)
-        if self.place.state is State.WAITING:
+        if self.place.state is PlaceState.WAITING:
             revision = ahead.create_revision + 1
             async with self._store.watch(ahead.key, filters=("no_put",), start_revision=revision) as watcher:
                 await anext(watcher)
             self.place.vanished()
 
     swap(Line, "_wait", wait)
-    swap(line, "_REPEATED", ())
+    swap(own_key, "_REPEATED", ())
 
 
 def herd() -> None:
@@ -75,7 +77,7 @@ def herd() -> None:
     async def wait(self: Any, ahead: Any) -> None:
         async with self._store.watch(prefix=self.place.keys.before, filters=("no_put",), timeout=None) as watcher:
             self.place.checked(await self._store.get(ahead.key))
-            if self.place.state is State.WAITING:
+            if self.place.state is PlaceState.WAITING:
                 await anext(watcher)
                 self.place.vanished()
 
@@ -84,13 +86,14 @@ def herd() -> None:
 
 def lease_returned_dirty() -> None:
     """Use a lease again although a copy of a request that creates a key may still travel."""
-    create = Line._create
+    create = OwnKey._create
 
-    async def forget(self: Any, *arguments: Any) -> None:
-        await create(self, *arguments)
-        self._is_dirty = False
+    async def forget(self: Any, *arguments: Any) -> Any:
+        result = await create(self, *arguments)
+        self.is_dirty = False
+        return result
 
-    swap(Line, "_create", forget)
+    swap(OwnKey, "_create", forget)
 
 
 def queue_jumped() -> None:
@@ -98,7 +101,7 @@ def queue_jumped() -> None:
 
     def created(self: Place, revision: int, found: object, limit: int = 0) -> None:
         self.revision = revision
-        self.move(Step.FIRST)
+        self.move(PlaceState.HELD)
 
     swap(Place, "created", created)
 
@@ -116,8 +119,8 @@ def no_cancellation() -> None:
     """Let the block go on after a loss."""
     init = held.Held.__init__
 
-    def ignore(self: Any, *arguments: Any, cancels: bool, **options: Any) -> None:
-        init(self, *arguments, cancels=False, **options)
+    def ignore(self: Any, options: Any, *arguments: Any, **keywords: Any) -> None:
+        init(self, replace(options, cancels=False), *arguments, **keywords)
 
     swap(held.Held, "__init__", ignore)
 
@@ -135,7 +138,7 @@ def stale_proclamation() -> None:
         present = op.get(held.key)
         alive = Key(held.key).create_revision == held.revision
         txn = op.txn(when=[alive], then=[op.put(held.key, new, ignore_lease=True), present], otherwise=[present])
-        return (await self._candidacy.store.do(txn, timeout=timeout, retry="always"))[present]
+        return (await self._store.do(txn, timeout=timeout, retry="always"))[present]
 
     swap(Leadership, "_propose", propose)
 

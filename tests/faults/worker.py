@@ -172,7 +172,7 @@ class Worker:
     async def _observe(self, name: str) -> None:
         for number in itertools.count():
             observer = f"{self._name}-{name}-{number}"
-            observation = self._client.election(f"{ROOT}election/{name}").observe()
+            observation = self._client.election(f"{ROOT}election/{name}").changes()
             async with self._survived(f"observe {name}"), observation as leaders:
                 async for leader in leaders:
                     told = None if leader is None else (leader.key.decode(), leader.fencing_token, leader.text())

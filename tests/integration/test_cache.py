@@ -442,6 +442,7 @@ async def test_a_store_that_was_replaced_is_loaded_anew(
                 for number in range(5):
                     await writer.put(f"p/{number}", "new")
                 await until(lambda: cache.statistics().loads == 2)
+                await cache.wait_current()  # the last puts may come by the watch
                 looking.cancel()
                 new = {kv.key: kv for kv in await writer.range(prefix="p/")}
                 assert cache.range() == new

@@ -1,4 +1,4 @@
-"""Directory on real servers: with Go's naming, and servers that are killed or told to end."""
+"""Endpoints on real servers: with Go's naming, and servers that are killed or told to end."""
 
 import asyncio
 import json
@@ -9,7 +9,7 @@ from contextlib import AsyncExitStack
 import pytest
 
 from etcd_aio import Client
-from etcd_aio.contrib.discovery import Directory
+from etcd_aio.services import Endpoints
 from etcd_aio.testing import EtcdServer
 from tests.examples.paths import ROOT
 from tests.support.recipes import golayers
@@ -20,10 +20,10 @@ pytestmark = [pytest.mark.anyio, pytest.mark.cluster]
 TTL = 2  # seconds: the least that etcd grants
 
 
-async def until_addresses(directory: Directory, *wanted: str) -> None:
+async def until_addresses(service: Endpoints, *wanted: str) -> None:
     async with asyncio.timeout(PATIENCE):
-        while [endpoint.address for endpoint in directory.endpoints] != list(wanted):
-            await directory.wait_change()
+        while [endpoint.address for endpoint in service.endpoints] != list(wanted):
+            await service.wait_change()
 
 
 async def test_endpoints_of_go_and_what_go_thinks_of_an_op(
@@ -32,17 +32,17 @@ async def test_endpoints_of_go_and_what_go_thinks_of_an_op(
     """Go's `Manager` is read; both take an entry with `Op: 1` for one, and pass over what is no JSON."""
     target = f"{prefix}api"
     await client.put(f"{prefix}api2/z:1", '{"Op":0,"Addr":"z:1","Metadata":null}')
-    async with Directory(client, target, keep_last=False) as directory:
+    async with client.resolve(target) as service:
         metadata = json.dumps({"zone": "a", "weight": 2})
         async with golayers(
             "register", shared_server.endpoint, target, "-address", "a:1", "-metadata", metadata
         ) as registered:
-            await until_addresses(directory, "a:1")
-            assert directory.endpoints[0].metadata == {"zone": "a", "weight": 2}
+            await until_addresses(service, "a:1")
+            assert service.endpoints[0].metadata == {"zone": "a", "weight": 2}
             await client.put(f"{target}/b:1", '{"Op":1,"Addr":"b:1","Metadata":[1,"x",{"y":null}]}')
             await client.put(f"{target}/c:1", "no JSON")
-            await until_addresses(directory, "a:1", "b:1")
-            assert directory.endpoints[1].metadata == [1, "x", {"y": None}]
+            await until_addresses(service, "a:1", "b:1")
+            assert service.endpoints[1].metadata == [1, "x", {"y": None}]
             async with golayers("follow", shared_server.endpoint, target) as following:
                 while True:
                     line = await following.line()
@@ -52,7 +52,7 @@ async def test_endpoints_of_go_and_what_go_thinks_of_an_op(
                 assert "z:1" not in line
                 assert "c:1" not in line
             await registered.let_go()
-        await until_addresses(directory, "b:1")
+        await until_addresses(service, "b:1")
 
 
 SERVE = """
@@ -81,17 +81,17 @@ async def test_a_server_that_ends_is_out_of_the_list(
     loop = asyncio.get_running_loop()
     target = f"{prefix}api"
     async with AsyncExitStack() as stack:
-        directory = await stack.enter_async_context(Directory(client, target, keep_last=False))
+        service = await stack.enter_async_context(client.resolve(target))
         command = [sys.executable, "-c", SERVE, shared_server.endpoint, target]
         server = await asyncio.create_subprocess_exec(
             *command, env={"PYTHONPATH": str(ROOT)}, stdout=asyncio.subprocess.PIPE
         )
         assert server.stdout is not None
         port = int(await server.stdout.readline())
-        await until_addresses(directory, f"127.0.0.1:{port}")
+        await until_addresses(service, f"127.0.0.1:{port}")
         server.send_signal(how)
         ended = loop.time()
-        await until_addresses(directory)
+        await until_addresses(service)
         if how is signal.SIGTERM:
             _, writer = await asyncio.open_connection("127.0.0.1", port)  # the socket is still there
             writer.close()

@@ -39,7 +39,7 @@ async def leader(election: Election) -> None:
 
 
 async def observe(election: Election) -> None:
-    async with election.observe() as leaders:
+    async with election.changes() as leaders:
         await anext(leaders)
 
 

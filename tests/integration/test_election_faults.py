@@ -115,7 +115,7 @@ async def test_observers_miss_nothing_while_members_restart(changes: int) -> Non
 
     async def observe(client: Client) -> list[Leader | None]:
         told: list[Leader | None] = []
-        async with client.election(name).observe() as following:
+        async with client.election(name).changes() as following:
             async for leader in following:
                 told.append(None if leader is None else (leader.key.decode(), leader.fencing_token, leader.text()))
                 if leader is not None and leader.text() == last:
@@ -165,7 +165,7 @@ async def test_after_a_compaction_an_observer_goes_on_with_the_present_leader() 
         FaultProxy(server.endpoint) as proxy,
         Client(proxy.endpoint) as watching,
         Client(server.endpoint) as client,
-        watching.election("e").observe() as following,
+        watching.election("e").changes() as following,
     ):
         assert await anext(following) is None
         proxy.refuse()
@@ -223,6 +223,6 @@ async def test_without_permission_it_is_refused_and_the_error_names_the_key() ->
             with pytest.raises(PermissionDeniedError):
                 await election.leader()
             with pytest.raises(PermissionDeniedError):
-                await election.observe().__aenter__()
+                await election.changes().__aenter__()
             async with client.election("app/e").lead("web") as leadership:
                 await leadership.proclaim("web, ready")

@@ -29,7 +29,7 @@ async def test_all_kinds_of_candidates_lead_in_turn(client: Client, shared_serve
     async with AsyncExitStack() as stack:
         enter = stack.enter_async_context
         raw = await enter(services(endpoint))
-        leaders = await enter(election.observe())
+        leaders = await enter(election.changes())
         listening = await enter(etcdctl(endpoint, "elect", "-l", name, says="ours 1"))
         theirs = await enter(raw.observe(name))
         assert await text(leaders) is None

@@ -68,7 +68,7 @@ async def test_a_leader_leads_and_resigns(client: Client, prefix: str) -> None:
         assert kv.create_revision == leadership.fencing_token
         assert not leadership.is_lost
         assert 5 < leadership.remaining <= 9
-        assert (await client.txn().when(leadership.is_leader()).commit()).succeeded
+        assert (await client.txn().when(leadership.held_condition()).commit()).succeeded
         await leadership.fenced.put(f"{prefix}state", "1")
         async with client.exactly_once() as once:
             await leadership.fenced_by(once).put(f"{prefix}once", "1")
@@ -163,7 +163,7 @@ async def test_elections_whose_names_begin_with_this_one_are_others(client: Clie
     name = f"{prefix}e"
     async with client.election(f"{name}/a").lead("nested 1"), client.election(f"{name}/b").lead("nested 2"):
         assert await client.election(name).leader() is None
-        async with client.election(name).observe() as leaders:
+        async with client.election(name).changes() as leaders:
             assert await next_leader(leaders) is None
             async with client.election(name).lead("own"):
                 for leader in (await next_leader(leaders), await client.election(name).leader()):
@@ -300,7 +300,7 @@ async def test_etcd_22082_a_resignation_that_is_repeated_spares_the_next_leader(
     async with (
         FaultProxy(shared_server.endpoint) as proxy,
         Client(proxy.endpoint, timeout=1.0) as other,
-        client.election(name).observe() as leaders,
+        client.election(name).changes() as leaders,
     ):
         assert await next_leader(leaders) is None
         leading = other.election(name, ttl=60).lead("x")
@@ -323,7 +323,7 @@ async def test_etcd_22082_a_resignation_that_is_repeated_spares_the_next_leader(
 async def test_a_proclamation_is_seen(client: Client, prefix: str) -> None:
     name = f"{prefix}e"
     election = client.election(name)
-    async with election.observe() as leaders, election.lead("one") as leadership:
+    async with election.changes() as leaders, election.lead("one") as leadership:
         assert await next_leader(leaders) is None
         for value in ("one", "two", "three", "three"):
             if value != "one":
@@ -429,7 +429,7 @@ async def test_proclamations_of_several_tasks_take_turns(
 
 async def test_every_change_is_told_and_none_when_there_is_no_candidate(client: Client, prefix: str) -> None:
     name = f"{prefix}e"
-    async with client.election(name).observe() as leaders:
+    async with client.election(name).changes() as leaders:
         assert await next_leader(leaders) is None
         tokens = []
         for number in range(5):
@@ -443,7 +443,7 @@ async def test_every_change_is_told_and_none_when_there_is_no_candidate(client: 
 async def test_etcd_18163_a_candidate_that_only_waits_is_never_told(client: Client, prefix: str) -> None:
     name = f"{prefix}e"
     election = client.election(name)
-    async with election.lead("leader"), election.observe() as leaders:
+    async with election.lead("leader"), election.changes() as leaders:
         first = await next_leader(leaders)
         assert first is not None
         for number in range(3):
@@ -468,7 +468,7 @@ async def test_observers_follow_over_cut_connections(client: Client, shared_serv
     async with (
         FaultProxy(shared_server.endpoint) as proxy,
         Client(proxy.endpoint) as watching,
-        watching.election(name).observe() as leaders,
+        watching.election(name).changes() as leaders,
     ):
 
         async def follow() -> None:
@@ -490,7 +490,7 @@ async def test_observers_follow_over_cut_connections(client: Client, shared_serv
 
 
 async def test_an_observation_is_entered_first_and_once(client: Client, prefix: str) -> None:
-    leaders = client.election(f"{prefix}e").observe()
+    leaders = client.election(f"{prefix}e").changes()
     with pytest.raises(ClientUsageError, match="not entered"):
         await anext(leaders)
     async with leaders:

@@ -17,7 +17,8 @@ pytestmark = [pytest.mark.anyio, pytest.mark.cluster]
 async def test_members_come_and_go(shared_server: EtcdServer, client: Client, prefix: str) -> None:
     async with Client(shared_server.endpoint) as other:
         ours, theirs = Group(client, f"{prefix}g"), Group(other, f"{prefix}g")
-        async with theirs.observe() as views, theirs.ring() as ring, ours.join("a", value="1") as membership:
+        async with theirs.cache() as members, theirs.ring() as ring, ours.join("a", value="1") as membership:
+            views = members.changes()
             async with theirs.join("b"):
                 await ring.wait_current()
                 assert (await ours.members()).names == ("a", "b")
@@ -48,7 +49,7 @@ async def test_each_tick_runs_once(shared_server: EtcdServer, client: Client, pr
 
     async def work(tick: Tick) -> None:
         ran[tick.key] += 1
-        await client.txn().when(tick.is_newest()).then().commit()
+        await client.txn().when(tick.newest_condition()).then().commit()
 
     async with Client(shared_server.endpoint) as other:
         began = time.time()

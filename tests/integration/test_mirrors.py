@@ -543,7 +543,7 @@ async def test_a_second_mirror_is_refused(client: Client, other: Client, prefix:
     async with running(first) as task:
         await wait(first, last, task)
         async with running(second) as other_task:
-            waiting = asyncio.create_task(second.wait(2**60))
+            waiting = asyncio.create_task(second.wait_revision(2**60))
             async with asyncio.timeout(PATIENCE):
                 while not other_task.done():
                     last = (await client.put(f"{prefix}x", "1")).revision
@@ -705,7 +705,7 @@ async def test_a_closed_client_ends_it(shared_server: EtcdServer, other: Client,
         await wait(copy, last, task)
         with pytest.raises(ClientUsageError, match="is running"):
             await copy.run()
-        waiting = asyncio.create_task(copy.wait(last + 1000))
+        waiting = asyncio.create_task(copy.wait_revision(last + 1000))
         await source.aclose()
         with pytest.raises(ClientUsageError):
             await has_ended(task)
@@ -715,14 +715,14 @@ async def test_a_closed_client_ends_it(shared_server: EtcdServer, other: Client,
 
 async def test_wait_ends_with_the_mirror(client: Client, other: Client, prefix: str) -> None:
     copy = Mirror(client, other, prefix=prefix)
-    waiting = asyncio.create_task(copy.wait(2**60))
+    waiting = asyncio.create_task(copy.wait_revision(2**60))
     async with running(copy):
-        await copy.wait(1)
+        await copy.wait_revision(1)
         assert not waiting.done()
     with pytest.raises(ClientUsageError, match="was cancelled"):
         await waiting
     last = (await client.put(f"{prefix}k", "1")).revision
-    waiting = asyncio.create_task(copy.wait(last))
+    waiting = asyncio.create_task(copy.wait_revision(last))
     async with running(copy), asyncio.timeout(PATIENCE):
         await waiting
 

@@ -177,7 +177,7 @@ async def test_shortcuts_work_inside(space: Any, whole: Client) -> None:
     page = await kubernetes.list("ord", revision=page.revision, continue_key=page.next_key)
     assert [kv.key for kv in page.kvs] == [b"ordered2"]
     async with space.register("svc", "a:1"), space.resolve("svc") as service:
-        (found,) = await service.wait_any(timeout=PATIENCE)
+        (found,) = await service.wait_endpoints(timeout=PATIENCE)
         assert found.key == b"svc/a:1"
         assert await until_keys(whole, "app/in/svc/", 1) == [b"app/in/svc/a:1"]
         async with whole.resolve("app/in/svc") as endpoints:

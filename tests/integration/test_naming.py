@@ -11,7 +11,6 @@ import pytest
 
 from etcd_aio import Candidate, Client
 from etcd_aio.errors import (
-    CacheError,
     ClientClosedError,
     EtcdError,
     EtcdTimeoutError,
@@ -45,9 +44,9 @@ def addresses(endpoints: tuple[ServiceEndpoint, ...]) -> list[str]:
 async def until_addresses(service: Endpoints, *wanted: str) -> tuple[ServiceEndpoint, ...]:
     """Wait until the endpoints are these."""
     async with asyncio.timeout(PATIENCE):
-        async for endpoints in service.changes():
-            if addresses(endpoints) == list(wanted):
-                return endpoints
+        async for change in service.changes():
+            if addresses(change.endpoints) == list(wanted):
+                return change.endpoints
     raise AssertionError("the iteration has ended")
 
 
@@ -61,8 +60,8 @@ async def test_registered_endpoints_are_resolved(client: Client, prefix: str) ->
         with pytest.raises(NoServiceEndpointError):
             web.pick()
         with pytest.raises(EtcdTimeoutError):
-            await web.wait_any(timeout=0.01)
-        waiting = asyncio.create_task(web.wait_any(timeout=PATIENCE))
+            await web.wait_endpoints(timeout=0.01)
+        waiting = asyncio.create_task(web.wait_endpoints(timeout=PATIENCE))
         async with client.register(target, "10.0.0.1:80", metadata={"zone": "a"}, ttl=10) as registration:
             found = ServiceEndpoint(
                 f"{target}/10.0.0.1:80".encode(), "10.0.0.1:80", {"zone": "a"}, registration.revision
@@ -77,23 +76,14 @@ async def test_registered_endpoints_are_resolved(client: Client, prefix: str) ->
                 assert web.pick(lambda endpoints: endpoints[-1]).address == "10.0.0.2:80"
             await until_addresses(web, "10.0.0.1:80")
             await registration.update(metadata="b")
-            await web.cache.wait_revision(registration.revision)
+            await web.wait_revision(registration.revision)
             assert web.endpoints[0].metadata == "b"
         await until_addresses(web)
-        await web.cache.wait_current()
+        await web.wait_current()
         assert len(web) == 0
         assert web.age < PATIENCE
-    with pytest.raises(CacheError):
-        web.endpoints  # noqa: B018
-    assert [batch async for batch in aiter_ended(web)] == []
-
-
-async def aiter_ended(web: Endpoints) -> AsyncIterator[object]:
-    """Nothing: the block was left."""
-    with pytest.raises(CacheError):
-        web.changes()
-    return
-    yield
+    assert web.has_ended
+    assert [addresses(change.endpoints) async for change in web.changes()] == [[]], "the last ones stay"
 
 
 async def test_a_service_never_sees_one_whose_name_begins_with_its_own(client: Client, prefix: str) -> None:
@@ -113,7 +103,7 @@ async def test_what_is_no_entry_is_passed_over(client: Client, prefix: str, capl
         await until_addresses(web, "a:1")
         await client.put(f"{prefix}web/bad", "secret again")
         entry = await client.put(f"{prefix}web/a:1", "secret instead of an entry")
-        await web.cache.wait_revision(entry.revision)
+        await web.wait_revision(entry.revision)
         assert addresses(web.endpoints) == ["a:1"]
         await client.delete(f"{prefix}web/a:1")
         await until_addresses(web)
@@ -125,7 +115,7 @@ async def test_endpoints_are_read_again_after_each_change_and_no_other_time(clie
     async with client.register(f"{prefix}web", "a:1"), client.resolve(f"{prefix}web") as web:
         before, revision = web.endpoints, web.revision
         await client.put(f"{prefix}elsewhere", "1")
-        await web.cache.wait_current()
+        await web.wait_current()
         assert web.revision > revision
         assert web.endpoints is before
         # A store that was replaced may be at the same revision.
@@ -142,8 +132,8 @@ async def test_all_changes_of_one_txn_are_seen_at_once(client: Client, prefix: s
         seen: list[list[str]] = []
 
         async def follow() -> None:
-            async for endpoints in web.changes():
-                seen.append(addresses(endpoints))  # noqa: PERF401 - it is looked at meanwhile
+            async for change in web.changes():
+                seen.append(addresses(change.endpoints))  # noqa: PERF401 - it is looked at meanwhile
 
         following = asyncio.create_task(follow())
         for number in range(50):
@@ -151,7 +141,7 @@ async def test_all_changes_of_one_txn_are_seen_at_once(client: Client, prefix: s
             theirs = [f"{side}:{number - 1}" for side in "abc"] if number else []
             await naming.update(client, target, add=ours, remove=theirs)
         result = await naming.update(client, target, add=[NewEndpoint("last:1", 1)], remove=web_list(49))
-        await web.cache.wait_revision(result.revision)
+        await web.wait_revision(result.revision)
         await until(lambda: bool(seen) and seen[-1] == ["last:1"], [following])
         assert all(len({address.split(":")[1] for address in state}) <= 1 for state in seen)
         assert all(len(state) in (0, 3) for state in seen[:-1])
@@ -178,8 +168,8 @@ async def test_an_outage_longer_than_the_ttl_is_healed(own_server: EtcdServer) -
         states: list[list[str]] = []
 
         async def follow() -> None:
-            async for endpoints in web.changes():
-                states.append(addresses(endpoints))  # noqa: PERF401 - it is looked at meanwhile
+            async for change in web.changes():
+                states.append(addresses(change.endpoints))  # noqa: PERF401 - it is looked at meanwhile
 
         following = asyncio.create_task(follow())
         proxy.refuse()
@@ -197,7 +187,7 @@ async def test_an_outage_longer_than_the_ttl_is_healed(own_server: EtcdServer) -
         took = loop.time() - healed
         print(f"registered again {took:.2f} s after an outage of {3 * TTL} s")
         assert took < 20  # on a quiet machine below 2
-        await web.cache.wait_revision(registration.revision)
+        await web.wait_revision(registration.revision)
         assert addresses(web.endpoints) == ["a:1"]
         following.cancel()
         assert all(state in (["a:1"], []) for state in states)

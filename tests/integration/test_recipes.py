@@ -75,7 +75,7 @@ async def test_barriers_of_go_and_ours_hold_each_other_up(
     async with golayers("hold", shared_server.endpoint, f"{prefix}b") as go:
         assert await go.line() == '"held"'
         assert not await barrier.hold()
-        waiting = asyncio.ensure_future(barrier.wait())
+        waiting = asyncio.ensure_future(barrier.wait_released())
         await go.let_go()
         await waiting
     assert await barrier.hold()

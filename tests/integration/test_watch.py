@@ -23,7 +23,7 @@ from etcd_aio.errors import (
     UserEmptyError,
 )
 from etcd_aio.testing import EtcdCluster, EtcdServer, FaultProxy
-from etcd_aio.watch.resuming_stream import SILENCE
+from etcd_aio.watch.open_stream import SILENCE
 from tests.support.auth import QUICK_LOGINS, WEB, enable_auth
 from tests.support.versions import need
 

@@ -15,7 +15,7 @@ from etcd_aio import Event, EventType, KeyRange, KeyValue, Store
 from etcd_aio.cache import replicator as module
 from etcd_aio.cache.decoder import Decoder
 from etcd_aio.cache.replicator import Replicator
-from etcd_aio.cache.state import Replica, Transition
+from etcd_aio.cache.state import Replica
 
 pytestmark = pytest.mark.anyio
 
@@ -51,7 +51,7 @@ class Follows:
 
     def load(self, store: dict[bytes, KeyValue], revision: int) -> None:
         if self.replica.revision:
-            self.replica.move(Transition.BEHIND)
+            self.replica.fall_behind()
         base = self.replica.new_base()
         page = [store[key] for key in sorted(store)]
         changed = base.changed(page)

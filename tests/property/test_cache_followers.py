@@ -18,8 +18,8 @@ from hypothesis import strategies as st
 from etcd_aio import Event, EventType, KeyValue
 from etcd_aio.cache.changes import CacheBatches, CacheChanges, Follower
 from etcd_aio.cache.rows import key_value
-from etcd_aio.cache.state import Replica, Transition
-from etcd_aio.cache.steps import Step
+from etcd_aio.cache.state import Replica
+from etcd_aio.cache.steps import ContentStep
 from tests.support.tiers import nightly_examples
 
 KEYS: Final = (b"a", b"b")
@@ -89,9 +89,8 @@ class Scene:
             self.tell(replica.apply(events, {}))
 
     def validate(self) -> None:
-        question = self.replica.question()
-        has_newer = any(kv.mod_revision > question.revision for kv in self.store.values())
-        self.replica.validated(question, self.revision, len(self.store), has_newer=has_newer)
+        has_newer = any(kv.mod_revision > self.replica.revision for kv in self.store.values())
+        self.replica.validated(self.revision, len(self.store), has_newer=has_newer)
 
     def passes(self, key: bytes) -> None:
         """A key comes and goes, and a validation comes before its events."""
@@ -107,14 +106,14 @@ class Scene:
 
     def load(self) -> None:
         if self.replica.revision:
-            self.replica.move(Transition.BEHIND)
+            self.replica.fall_behind()
         base = self.replica.new_base()
         page = sorted(self.store.values(), key=lambda kv: kv.key)
         deque((*base.add(page, base.changed(page), {}), *base.finish()))
         self.sent = len(self.history)
         self.tell(self.replica.loaded(base, self.revision, 0.0))
 
-    def tell(self, step: Step) -> None:
+    def tell(self, step: ContentStep) -> None:
         for follower in self.followers:
             follower.add(step)
 

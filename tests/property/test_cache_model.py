@@ -20,8 +20,8 @@ import pytest
 
 from etcd_aio import Event, EventType, KeyValue, WatchBatch
 from etcd_aio.cache.rows import VERSION, row_of
-from etcd_aio.cache.state import CacheState, Question, Replica
-from etcd_aio.cache.steps import Step, StoreReplaced
+from etcd_aio.cache.state import CacheState, Replica
+from etcd_aio.cache.steps import ContentStep, StoreReplaced
 from etcd_aio.types import EarlyProgress
 
 Write: TypeAlias = tuple[bytes, bool]  # a key, and whether it is put; a delete is of a key that exists
@@ -43,9 +43,8 @@ class State:
     passing: tuple[Event, ...] = ()
     # A follower that gets every event: the keys that it knows, or None once it got an event that does not fit.
     follower: tuple[tuple[bytes, int], ...] | None = ()
-    # A validation: what was asked, whether no step came since, and the answer once there is one.
-    asked: tuple[int, int] | None = None
-    is_same: bool = True
+    # A validation: from which revision it asks, and the answer once there is one.
+    asked: int | None = None
     answer: tuple[int, int, bool] | None = None
     # A probe: the store's revision when it was sent, and in its answer once there is one.
     probe: tuple[int, int | None] | None = None
@@ -76,7 +75,6 @@ class State:
         replica.state = CacheState.READY
         replica.revision = self.revision
         replica.early_marks = self.early_marks
-        replica.steps = 0 if self.is_same else 1
         replica._confirmed = self.confirmed
         replica._pairs = list(self.pairs)
         if self.passing:
@@ -84,7 +82,7 @@ class State:
         return replica
 
 
-def kept(state: State, replica: Replica[Any], steps_before: int) -> State:
+def kept(state: State, replica: Replica[Any]) -> State:
     return replace(
         state,
         content=tuple(sorted((row[0], row[3], row[VERSION]) for row in replica.tree.values.values())),
@@ -93,7 +91,6 @@ def kept(state: State, replica: Replica[Any], steps_before: int) -> State:
         confirmed=replica._confirmed,
         pairs=tuple(replica._pairs),
         passing=tuple(replica._passing),
-        is_same=state.is_same and replica.steps == steps_before,
     )
 
 
@@ -116,18 +113,16 @@ def successors(kind: type[Replica[Any]], state: State, most_writes: int, read: s
 
 def validates(kind: type[Replica[Any]], state: State) -> Iterator[State]:
     if state.asked is None:
-        question = state.restored(kind).question()
-        yield replace(state, asked=(question.revision, question.count), is_same=True)
+        yield replace(state, asked=state.revision)
     elif state.answer is None:
         there = state.at(state.store)
-        has_newer = any(mod > state.asked[0] for mod, _ in there.values())
+        has_newer = any(mod > state.asked for mod, _ in there.values())
         yield replace(state, answer=(state.store, len(there), has_newer))
     else:
         replica = state.restored(kind)
-        question = Question(*state.asked, steps=0)
         revision, count, has_newer = state.answer
-        replica.validated(question, revision, count, has_newer=has_newer)
-        yield replace(kept(state, replica, replica.steps), asked=None, answer=None, is_same=True)
+        replica.validated(revision, count, has_newer=has_newer)
+        yield replace(kept(state, replica), asked=None, answer=None)
 
 
 def probes(kind: type[Replica[Any]], state: State) -> Iterator[State]:
@@ -138,7 +133,7 @@ def probes(kind: type[Replica[Any]], state: State) -> Iterator[State]:
     else:
         replica = state.restored(kind)
         replica.probed(float(state.probe[0]), state.probe[1])
-        yield replace(kept(state, replica, replica.steps), probe=None)
+        yield replace(kept(state, replica), probe=None)
 
 
 def takes(kind: type[Replica[Any]], state: State) -> Iterator[State]:
@@ -149,14 +144,13 @@ def takes(kind: type[Replica[Any]], state: State) -> Iterator[State]:
         if [one for one, _ in state.channel[:number]] != [word] * number:
             continue
         replica = state.restored(kind)
-        before = replica.steps
         told: tuple[Event, ...] = ()
         if word == "events":
             told = replica.apply(tuple(state.event(revision + more) for more in range(number)), {}).events
         else:
             replica.mark(WatchBatch((), revision) if word == "mark" else EarlyProgress((), revision))
         follower = followed(state.follower, told)
-        yield kept(replace(state, channel=state.channel[number:], follower=follower), replica, before)
+        yield kept(replace(state, channel=state.channel[number:], follower=follower), replica)
 
 
 def followed(
@@ -220,23 +214,22 @@ class TrustsEarlyMarks(Replica[Any]):
 
 
 class IgnoresNewerKeys(Replica[Any]):
-    def validated(self, question: Question, revision: int, count: int, *, has_newer: bool) -> bool:
-        return super().validated(question, revision, count, has_newer=False)
+    def validated(self, revision: int, count: int, *, has_newer: bool) -> bool:
+        return super().validated(revision, count, has_newer=False)
 
 
 class IgnoresTheCount(Replica[Any]):
-    def validated(self, question: Question, revision: int, count: int, *, has_newer: bool) -> bool:
-        return super().validated(question, revision, question.count, has_newer=has_newer)
+    def validated(self, revision: int, count: int, *, has_newer: bool) -> bool:
+        return super().validated(revision, len(self.tree), has_newer=has_newer)
 
 
-class IgnoresSteps(Replica[Any]):
-    def validated(self, question: Question, revision: int, count: int, *, has_newer: bool) -> bool:
-        same = replace(question, steps=self.steps)
-        return super().validated(same, revision, count, has_newer=has_newer)
+class OverlooksFewerKeys(Replica[Any]):
+    def validated(self, revision: int, count: int, *, has_newer: bool) -> bool:
+        return super().validated(revision, max(count, len(self.tree)), has_newer=has_newer)
 
 
 class AppliesLateEvents(Replica[Any]):
-    def apply(self, events: tuple[Event, ...], decoded: Mapping[bytes, Any]) -> Step:
+    def apply(self, events: tuple[Event, ...], decoded: Mapping[bytes, Any]) -> ContentStep:
         reached, self.revision = self.revision, 0
         step = super().apply(events, decoded)
         self.revision = max(self.revision, reached)
@@ -260,7 +253,7 @@ class CountsProbesTooEarly(Replica[Any]):
         (TrustsEarlyMarks, "validation"),
         (IgnoresNewerKeys, "validation"),
         (IgnoresTheCount, "validation"),
-        (IgnoresSteps, "validation"),
+        (OverlooksFewerKeys, "validation"),
         (AppliesLateEvents, "validation"),
         (TellsOfPassingEventsAtOnce, "validation"),
         (CountsProbesTooEarly, "probe"),

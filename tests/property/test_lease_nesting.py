@@ -46,8 +46,7 @@ class Nest:
         match kind:
             case "lease":
                 modes: tuple[OnLost, ...] = ("cancel", "cancel", "signal")
-                kept = self.members.group.kept(self.chance.choice([2, 4, 10]))
-                lease = Lease(kept, self.chance.choice(modes))
+                lease = self.members.group.block(self.chance.choice([2, 4, 10]), self.chance.choice(modes))
                 self.leases.append(lease)
                 async with lease:
                     await self.enter(inner)
@@ -162,7 +161,7 @@ async def run_nest(seed: int) -> None:
     assert not members.streams[0].is_open
     assert not members.streams[0].handler.is_needed
     for lease in nest.leases:
-        assert lease.is_lost or lease._kept._id not in members.leases
+        assert lease.is_lost or lease._id not in members.leases
         if lease.is_lost:
             assert isinstance(await lease.lost(), LeaseLostError)
     assert not tasks()

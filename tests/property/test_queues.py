@@ -4,8 +4,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from etcd_aio import Event, EventType, KeyValue
-from etcd_aio.recipes.queue import candidates
-from etcd_aio.recipes.queue.candidates import Candidate, Candidates
+from etcd_aio.recipes.queue import known_items
+from etcd_aio.recipes.queue.known_items import KnownItem, KnownItems
 from etcd_aio.recipes.work_queue import jobs
 from etcd_aio.recipes.work_queue.jobs import Board, FreeJob, JobKeys, Kind
 from tests.support.tiers import nightly_examples
@@ -22,17 +22,17 @@ def low(random: float = 0.0) -> float:
 
 @nightly_examples(2_000)
 @given(st.integers(2, 6), st.integers(0, 8), st.lists(st.tuples(st.sampled_from(KEYS), st.booleans()), max_size=40))
-def test_candidates_are_the_first_items(most: int, listed: int, changes: list[tuple[bytes, bool]]) -> None:
+def test_known_items_are_the_first_ones(most: int, listed: int, changes: list[tuple[bytes, bool]]) -> None:
     there = dict.fromkeys(KEYS[::2], 1)
-    known = Candidates()
+    known = KnownItems()
     found = sorted(there)[:listed]
-    known.replace([Candidate(key, 1) for key in found], is_complete=len(found) == len(there))
-    before, candidates.MOST = candidates.MOST, most  # type: ignore[misc]
+    known.replace([KnownItem(key, 1) for key in found], is_complete=len(found) == len(there))
+    before, known_items.MOST = known_items.MOST, most  # type: ignore[misc]
     try:
         for revision, (key, is_put) in enumerate(changes, 2):
             if is_put:
                 there[key] = revision
-                known.add(Candidate(key, revision))
+                known.add(KnownItem(key, revision))
             else:
                 there.pop(key, None)
                 known.remove(key)
@@ -42,13 +42,13 @@ def test_candidates_are_the_first_items(most: int, listed: int, changes: list[tu
                 assert len(picked) == len(there)
             assert len(known) == len(picked)
     finally:
-        candidates.MOST = before  # type: ignore[misc]
+        known_items.MOST = before  # type: ignore[misc]
 
 
 @given(st.integers(0, 8), st.integers(1, 4), st.integers(0, 9), st.floats(0, 0.999))
 def test_after_losses_an_item_further_back_is_tried(size: int, count: int, losses: int, drawn: float) -> None:
-    known = Candidates()
-    known.replace([Candidate(key, 1) for key in KEYS[:size]], is_complete=True)
+    known = KnownItems()
+    known.replace([KnownItem(key, 1) for key in KEYS[:size]], is_complete=True)
     picked = [one.key for one in known.pick(count, losses, lambda: drawn)]
     first = KEYS.index(picked[0]) if picked else 0
     assert picked == KEYS[:size][first : first + count]

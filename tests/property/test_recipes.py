@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 
 from etcd_aio import Compare, Header, KeyRange, KeyValue, TxnResult, op
 from etcd_aio.kv.compare import CompareOperator, CompareTarget
-from etcd_aio.recipes.barrier.meeting import Await, Open, Participant, Step, entering, leaving
-from etcd_aio.recipes.counter.sums import Refusal, sums
+from etcd_aio.recipes.barrier.meeting import Await, MeetingStep, Open, Participant, entering, leaving
+from etcd_aio.recipes.counter.sums import RefusedAddition, sums
 from etcd_aio.recipes.stm.isolation import Isolation, level_of
 from etcd_aio.recipes.stm.read_set import ReadRange, ReadSet
 from tests.support.tiers import nightly_examples
@@ -21,20 +21,20 @@ LIMITS = st.none() | NUMBERS
 def test_sums_are_those_of_additions_one_by_one(
     before: int, additions: list[int], minimum: int | None, maximum: int | None
 ) -> None:
-    found = sums(before, additions, minimum, maximum)
+    outcomes, last = sums(before, additions, minimum, maximum)
     value = before
-    for addition, outcome in zip(additions, found.outcomes, strict=True):
-        alone = sums(value, [addition], minimum, maximum)
-        assert alone.outcomes == (outcome,)
-        if isinstance(outcome, Refusal):
+    for addition, outcome in zip(additions, outcomes, strict=True):
+        alone, _ = sums(value, [addition], minimum, maximum)
+        assert alone == [outcome]
+        if isinstance(outcome, RefusedAddition):
             assert outcome.value == value
         else:
             assert outcome == value + addition
             value = outcome
             assert addition >= 0 or minimum is None or value >= minimum
             assert addition <= 0 or maximum is None or value <= maximum
-    assert found.total == value
-    assert found.is_changed == any(not isinstance(outcome, Refusal) for outcome in found.outcomes)
+    is_changed = any(not isinstance(outcome, RefusedAddition) for outcome in outcomes)
+    assert last == (value if is_changed else None)
 
 
 # Meetings: participants act one at a time, in any order; some give up.
@@ -76,11 +76,11 @@ class Place:
         if key not in self.inside:
             step = entering(own, self.listed(), self.ready, self.count, last=self.last, is_overdue=is_overdue)
             match step:
-                case Step.ENTER:
+                case MeetingStep.ENTER:
                     assert self.ready in self.openings
                     self.inside[key] = self.ready
                     self.bounds[self.ready] = self.last
-                case Step.TOO_MANY | Step.GONE:
+                case MeetingStep.TOO_MANY | MeetingStep.GONE:
                     self.delete(key)
                     self.out.add(key)
                 case Open(members):
@@ -101,13 +101,13 @@ class Place:
                 if deletes_own:
                     self.delete(key)
                 return deletes_own
-            case Step.LAST:
+            case MeetingStep.LAST:
                 self.delete(key)
                 if self.ready == self.inside[key]:
                     self.ready = 0
                 self.out.add(key)
             case _:
-                assert step_out is Step.LEFT
+                assert step_out is MeetingStep.LEFT
                 self.out.add(key)
         return True
 

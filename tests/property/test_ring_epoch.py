@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from etcd_aio import Event, EventType, KeyValue
 from etcd_aio.cache import KeySetChanges
-from etcd_aio.cache.steps import Step
+from etcd_aio.cache.steps import ContentStep
 from etcd_aio.recipes import HashRing
 from etcd_aio.recipes.group.members import member_name
 
@@ -77,10 +77,10 @@ def watched(data: st.DataObject, history: list[list[Event]], loop: asyncio.Abstr
         end = data.draw(st.integers(revision + 1, newest), label="up to")
         if data.draw(st.integers(0, 4), label="lost") == 0:
             read_at = end
-            followed.add(Step(end, {}, set(), is_load=True))
+            followed.add(ContentStep(end, {}, set(), is_load=True))
         else:
             batch = tuple(event for events in history[revision - 1 : end - 1] for event in events)
-            followed.add(Step(end, {}, set(), batch))
+            followed.add(ContentStep(end, {}, set(), batch))
         revision = end
         if (last := last_change(history, revision)) > read_at:
             assert followed.revision == last, "all that have the newest change have its epoch"

@@ -16,7 +16,7 @@ import pytest
 
 from etcd_aio import Event, EventType, KeyValue, op
 from etcd_aio.once import guarded, write_verdicts
-from etcd_aio.once.slot import Slot, SlotState, Transition
+from etcd_aio.once.slot import Slot, SlotState
 from etcd_aio.once.write_verdicts import Applied, Branch, Fate
 
 SLOT, LEASE = b"slot", 7
@@ -123,9 +123,9 @@ def delete_slot(state: State, revision: int) -> State:
     return replace(state, slot=None, history=(*state.history, (revision, None)), revision=revision)
 
 
-def moved(state: State, transition: Transition, revision: int = 0) -> State:
+def moved(state: State, following: SlotState, revision: int = 0) -> State:
     slot = state.restored()
-    slot.move(transition, revision)
+    slot.move(following, revision)
     return replace(state, state=slot.state, number=slot.number, m=slot.revision, sent=0)
 
 
@@ -152,35 +152,35 @@ def answered(client: Client, state: State, copy: Copy, reply: tuple[bool, KeyVal
     kind, number, _ = copy
     if kind == "create":
         if reply is None:
-            return moved(state, Transition.LOST)
+            return moved(state, SlotState.GONE)
         holds, got = reply
-        return moved(state, Transition.CREATED, state.revision if holds else got.mod_revision if got else 0)
+        return moved(state, SlotState.FREE, state.revision if holds else got.mod_revision if got else 0)
     if reply is None and kind == "settle":
         return state  # it is repeated
     if reply is None:
         if client.is_open(state.sent):
-            return moved(state, Transition.GIVEN_UP)
-        return told(moved(state, Transition.REFUSED), Fate.NOT_APPLIED)
+            return moved(state, SlotState.UNSETTLED)
+        return told(moved(state, SlotState.FREE), Fate.NOT_APPLIED)
     holds, got = reply
     if holds and kind == "write":
-        return told(moved(state, Transition.APPLIED, state.revision), Applied(state.revision, Branch.THEN))
+        return told(moved(state, SlotState.FREE, state.revision), Applied(state.revision, Branch.THEN))
     if holds:
-        return told(moved(state, Transition.DELETED), Fate.NOT_APPLIED)
+        return told(moved(state, SlotState.GONE), Fate.NOT_APPLIED)
     verdict = client.judge(number, got)
     if isinstance(verdict, Applied):
-        return told(moved(state, Transition.APPLIED, verdict.revision), verdict)
+        return told(moved(state, SlotState.FREE, verdict.revision), verdict)
     if verdict is Fate.NOT_APPLIED:  # only a mutant says so
         return told(replace(state, state=SlotState.GONE), verdict)
-    return moved(state, Transition.MISSING)
+    return moved(state, SlotState.HISTORY)
 
 
 def read_history(client: Client, state: State) -> State:
     if state.m + 1 <= state.compacted:
-        return told(moved(state, Transition.TOLD), Fate.UNKNOWN)
+        return told(moved(state, SlotState.GONE), Fate.UNKNOWN)
     revision, value = next(event for event in state.history if event[0] > state.m)
     kind = EventType.DELETE if value is None else EventType.PUT
     first = Event(kind, KeyValue(SLOT, value or b"", mod_revision=revision))
-    return told(moved(state, Transition.TOLD), client.judge_history(state.number, first))
+    return told(moved(state, SlotState.GONE), client.judge_history(state.number, first))
 
 
 _KIND = {SlotState.NEW: "create", SlotState.BUSY: "write", SlotState.UNSETTLED: "settle"}
@@ -200,9 +200,9 @@ def successors(client: Client, state: State) -> Iterator[State]:
     if kind is not None and state.sent < client.most[kind]:
         yield send(state, kind)
     if state.state is SlotState.FREE and state.number < WRITES:
-        yield moved(state, Transition.TAKEN)
+        yield moved(state, SlotState.BUSY)
     if state.state is SlotState.BUSY:
-        given_up = moved(state, Transition.GIVEN_UP)
+        given_up = moved(state, SlotState.UNSETTLED)
         yield replace(given_up, reports=(*given_up.reports, ("unknown", 0)))
     if state.state is SlotState.HISTORY:
         yield read_history(client, state)

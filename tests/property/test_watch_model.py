@@ -13,6 +13,7 @@ from etcd_aio.pb import WatchRequest
 from etcd_aio.types import Event, KeyValue, WatchBatch
 from etcd_aio.types.keys import KeyRange
 from etcd_aio.watch.compaction_resync import KnownKeys, difference
+from etcd_aio.watch.progress import ProgressRequests
 from etcd_aio.watch.resuming_stream import WatchStream
 from etcd_aio.watch.state import EVENT_BYTES, Phase, WatchOptions, WatchState
 from tests.support.tiers import nightly_examples
@@ -91,6 +92,7 @@ class Model:
         self.consumers: list[Consumer] = []
         self.stream: ModelStream | None = None
         self.counts: Counter[str] = Counter()
+        self.progress_checks = 0
 
     # As the owner of the machine.
 
@@ -106,9 +108,9 @@ class Model:
     def check_store(self, watch: WatchState) -> None:
         """Do nothing: the store never goes back."""
 
-    def check_progress(self, stream: int) -> None:
-        if stream % 2:
-            self.machine.progress_is_reliable(stream)
+    def check_progress(self, progress: ProgressRequests) -> None:
+        self.progress_checks += 1
+        progress.is_reliable = bool(self.progress_checks % 2)
 
     def start_listing(self, watch: WatchState) -> None:
         assert watch.phase is Phase.LISTING
@@ -279,18 +281,20 @@ class Model:
     # What must hold all the time.
 
     def check(self) -> None:
-        machine = self.machine
+        machine, stream = self.machine, self.machine._stream
+        live = {} if stream is None else stream.live
+        assert (stream is None) == (self.stream is None)
         for consumer in self.consumers:
             state = consumer.state
-            assert (state.phase is Phase.LIVE) == (machine._live.get(state.watch_id) is state)
-            assert (state.phase is Phase.ENDED) == (state not in machine._watches)
-            assert state.phase is not Phase.CREATING or state in machine._creations
-            assert state.phase is not Phase.WAITING or self.stream is None or state in machine._waiting
-            assert not state.is_begun or state.next_revision >= state.resume_revision > state.seen
+            assert (state.phase is Phase.LIVE) == (live.get(state.watch_id) is state)
+            assert (state.phase is Phase.ENDED) == (state not in machine._watches.all)
+            assert state.phase is not Phase.CREATING or (stream and state in stream.creations.unanswered.values())
+            assert state.phase is not Phase.WAITING or stream is None or state in stream.waiting
+            assert not state.next_revision or state.next_revision >= state.resume_revision > state.seen
             assert state.pending_events == sum(len(batch) for batch, _ in state.pending)
             assert state.pending_bytes == sum(size for _, size in state.pending)
             assert not consumer.is_closed or state.phase is Phase.ENDED
-        assert all(watch.phase is Phase.LIVE for watch in machine._live.values())
+        assert all(watch.phase is Phase.LIVE for watch in live.values())
 
     def heal(self) -> None:
         """From now on everything works, and it has the time it needs."""
@@ -321,8 +325,8 @@ class Model:
 
     def check_server(self) -> None:
         """The server has a watcher for each watch, and no other."""
-        if self.stream is not None:
-            assert set(self.stream.watchers) == set(self.machine._live)
+        if self.machine._stream is not None and self.stream is not None:
+            assert set(self.stream.watchers) == set(self.machine._stream.live)
 
     def is_settled(self) -> bool:
         live = [one for one in self.consumers if one.state.phase is not Phase.ENDED]

@@ -60,7 +60,7 @@ class Barriers(Crowd):
         while not self.world.calm.is_set():
             before = self.world.fake.revision
             try:
-                await barrier.wait(timeout=process.random.uniform(0.5, 10.0))
+                await barrier.wait_released(timeout=process.random.uniform(0.5, 10.0))
             except EtcdError as error:
                 process.tell("wait", type(error).__name__)
             else:
@@ -74,11 +74,11 @@ class Barriers(Crowd):
             try:
                 ttl = self.world.plan.ttl
                 async with DoubleBarrier(process.client, _DOUBLE, count=_TOGETHER, ttl=ttl, timeout=15.0) as barrier:
-                    visit = barrier._visit
-                    assert visit is not None
-                    opened = visit._opened
+                    own = barrier._participation
+                    assert own is not None
+                    opened = own._opened
                     if process.is_alive:
-                        self._entered.append((process.name, visit._own, opened))
+                        self._entered.append((process.name, own._own, opened))
                     process.tell("in", opened)
                     await process.rest()
             except EtcdError as error:

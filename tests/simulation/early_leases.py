@@ -4,9 +4,9 @@ from heapq import heappop
 from math import inf
 from typing import TYPE_CHECKING
 
-from etcd_aio.fake.cluster import Cluster
-from etcd_aio.fake.leases import Lease, LeaseTable
-from etcd_aio.fake.txns import Writer
+from etcd_aio.fake.cluster import FakeCluster
+from etcd_aio.fake.leases import GrantedLease, LeaseTable
+from etcd_aio.fake.txns import StoreWriter
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -27,10 +27,10 @@ class EarlyLeases(LeaseTable):
         self._drift = drift
         self.on_end: Callable[[int], None] = lambda lease: None
 
-    def install(self, cluster: Cluster) -> None:
+    def install(self, cluster: FakeCluster) -> None:
         """Let a new cluster have them."""
         cluster.leases = self
-        cluster.writer = Writer(cluster.store, cluster.release, self.__contains__)
+        cluster.writer = StoreWriter(cluster.store, cluster.release, self.__contains__)
 
     def next_look(self) -> float:
         """See `LeaseTable`; there is no pause between two looks."""
@@ -45,5 +45,5 @@ class EarlyLeases(LeaseTable):
             self.on_end(lease)
         return found
 
-    def _refresh(self, lease: Lease, now: float) -> None:
+    def _refresh(self, lease: GrantedLease, now: float) -> None:
         super()._refresh(lease, now - self._drift * lease.ttl)

@@ -1,4 +1,4 @@
-"""A part of the load: processes that are members of a group, observe it, and divide keys."""
+"""A part of the load: processes that are members of a group, follow it, and divide keys."""
 
 import asyncio
 from collections.abc import Callable
@@ -74,16 +74,16 @@ class Groups(Crowd):
         # clocks that differ.
         plan = self.world.plan
         is_tie = lease is not None and lease.remaining <= _TIE + plan.drift * plan.ttl
-        if membership.is_member and not is_tie and membership.key not in self.world.fake.keys(_PREFIX):
+        if membership.is_registered and not is_tie and membership.key not in self.world.fake.keys(_PREFIX):
             self.blame("a member without a key", f"{process.name} at revision {self.world.fake.revision}")
         assignment = ring.assignment
         self._see(process.name, assignment.epoch, assignment.members)
 
     async def _observe(self, process: Process, group: Group) -> None:
         try:
-            async with group.observe() as views:
+            async with group.cache() as members:
                 last = 0
-                async for view in views:
+                async for view in members.changes():
                     if process.is_alive:
                         self._see(process.name, view.revision, view.names)
                         if view.revision < last:
@@ -100,7 +100,7 @@ class Groups(Crowd):
     async def _agree(self, process: Process, membership: Membership, ring: Ring, values: list[bytes]) -> None:
         """After the faults every process is there, with its value, and all assign alike."""
         names = tuple(sorted(one.name for one in self.processes))
-        if not await _holds(lambda: membership.is_member and ring.assignment.members == names):
+        if not await _holds(lambda: membership.is_registered and ring.assignment.members == names):
             self.blame("members do not agree", f"{process.name} has {ring.assignment.members}, and not {names}")
         found = self.world.fake.keys(_PREFIX).get(membership.key)
         if found not in values:

@@ -17,7 +17,7 @@ from tests.simulation.world import World
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from etcd_aio.recipes.queue.candidates import Candidate
+    from etcd_aio.recipes.queue.known_items import KnownItem
 
 _CONSUMERS: Final = 2  # tasks of a process, which share a queue object
 _PRODUCERS: Final = 2
@@ -53,7 +53,7 @@ class Queues(Crowd):
         """Keep in mind what the process tries to take: if it is killed, these may be lost with it."""
         take, tried = queue._taker._take, self._tried.setdefault(process.name, set())
 
-        async def watched(picked: "Sequence[Candidate]") -> list[Item]:
+        async def watched(picked: "Sequence[KnownItem]") -> list[Item]:
             keys = {one.key for one in picked}
             tried.update(keys)
             try:

@@ -12,15 +12,17 @@ from etcd_aio.cache.state import Replica
 from etcd_aio.error_handler import call_with_retries
 from etcd_aio.error_handler.retry_verdicts import judge_call
 from etcd_aio.errors import ItemInDoubtError
-from etcd_aio.recipes import Barrier, Counter, HashRing, IdAllocator, Job, Membership, Queue, Tick, Worker
+from etcd_aio.recipes import Barrier, Counter, HashRing, IdAllocator, Job, Membership, Tick
 from etcd_aio.recipes.barrier import double_barrier, meeting
 from etcd_aio.recipes.counter import sums
+from etcd_aio.recipes.queue import queue
 from etcd_aio.recipes.queue.sequence import Sequence
 from etcd_aio.recipes.queue.taking import Taker
 from etcd_aio.recipes.schedule import runs
 from etcd_aio.recipes.schedule.runs import ClaimingRun, Run
 from etcd_aio.recipes.stm.read_set import ReadSet
-from etcd_aio.watch.resuming_stream import WatchStream
+from etcd_aio.recipes.work_queue.following import JobFollower
+from etcd_aio.watch.open_stream import OpenStream
 from etcd_aio.watch.state import WatchState
 from tests.faults import sabotage
 from tests.faults.cached_reads import trust_early_marks
@@ -35,19 +37,19 @@ def put_repeated() -> None:
 
 def event_lost_at_resume() -> None:
     """Go on one revision too late after an interruption."""
-    create = WatchStream._create
+    create = OpenStream._create
 
     def late(self: Any, watch: WatchState) -> Any:
         if watch.seen and watch.resume_revision == watch.seen + 1:
             watch.resume_revision += 1
         return create(self, watch)
 
-    swap(WatchStream, "_create", late)
+    swap(OpenStream, "_create", late)
 
 
 def event_repeated_at_resume() -> None:
     """Go on one revision too early after an interruption, and hand over its events again."""
-    create = WatchStream._create
+    create = OpenStream._create
 
     def early(self: Any, watch: WatchState) -> Any:
         if watch.seen > 1 and watch.resume_revision == watch.seen + 1:
@@ -55,15 +57,15 @@ def event_repeated_at_resume() -> None:
             watch.seen -= 1
         return create(self, watch)
 
-    swap(WatchStream, "_create", early)
+    swap(OpenStream, "_create", early)
 
 
 def event_order_turned() -> None:
     """Hand over the events of a reply with its revisions in the wrong order."""
     add = WatchState.add_events
 
-    def turned(self: WatchState, events: Any, **options: Any) -> None:
-        add(self, tuple(reversed(events)), **options)
+    def turned(self: WatchState, events: Any, **options: Any) -> bool:
+        return add(self, tuple(reversed(events)), **options)
 
     swap(WatchState, "add_events", turned)
 
@@ -92,7 +94,7 @@ def ended_calls_counted() -> None:
     """Add for a call that has ended by its deadline before its txn was sent, and has said that nothing was added."""
 
     def all_of_them(self: Any, calls: Any) -> Any:
-        return calls, sums.sums(self._value, [one.work for one in calls], self._minimum, self._maximum)
+        return calls, *sums.sums(self._value, [one.work for one in calls], self._minimum, self._maximum)
 
     swap(Counter, "_sums", all_of_them)
 
@@ -150,12 +152,12 @@ def all_enter() -> None:
 
 def left_alone() -> None:
     """Leave a double barrier without waiting for the others."""
-    swap(double_barrier, "leaving", lambda own, listed, last: meeting.Step.LAST)
+    swap(double_barrier, "leaving", lambda own, listed, last: meeting.MeetingStep.LAST)
 
 
 def member_for_ever() -> None:
     """Take a membership for one until its block is left."""
-    swap(Membership, "is_member", property(lambda self: self._task is not None and not self._is_left))
+    swap(Membership, "is_registered", property(lambda self: self._task is not None and not self._is_left))
 
 
 def epoch_too_old() -> None:
@@ -169,7 +171,7 @@ def every_start_is_own() -> None:
 
     def found(self: Any, records: Any, revision: int) -> Any:
         for record in records:
-            if record.key in self._in_doubt:
+            if record is not None and record.key in self._in_doubt:
                 tick = Tick(self._in_doubt[record.key], record.key, 1, record.mod_revision, self._setting.last_key)
                 self._settle()
                 return tick
@@ -207,10 +209,10 @@ def tick_forgotten() -> None:
 def item_repeated() -> None:
     """Repeat the put of an item whose answer was lost: a late copy puts it again after it was taken."""
 
-    async def put(self: Any, keys: Any, put: Any, deadline: float) -> Any:
-        return await self._store.do(put, retry="always")
+    async def put(calls: Any, what: str, keys: Any, txn: Any, deadline: float) -> Any:
+        return await calls.store.do(txn, retry="always")
 
-    swap(Queue, "_put", put)
+    swap(queue, "put_once", put)
 
 
 def take_forgotten() -> None:
@@ -237,7 +239,7 @@ def own_items_forgotten() -> None:
         try:
             return await forget(self, txn, mark, keys, deadline)
         except ItemInDoubtError:
-            return await self._store.do(txn, retry="always")
+            return await self._calls.store.do(txn, retry="always")
 
     swap(Sequence, "_commit", again)
 
@@ -246,15 +248,15 @@ def job_ended_without_claim() -> None:
     """End a job although its claim is gone, and another worker may have it."""
     commit = Job._commit
 
-    async def careless(self: Any, how: str, txn: Any, timeout: Any) -> Any:
-        return await commit(self, how, replace(txn, when=()), timeout)
+    async def careless(self: Any, how: Any, txn: Any, deadline: float) -> Any:
+        return await commit(self, how, replace(txn, when=()), deadline)
 
     swap(Job, "_commit", careless)
 
 
 def late_claim_kept() -> None:
     """Leave a claim that a late copy of a request has made for no task."""
-    swap(Worker, "_sweep", lambda self: None)
+    swap(JobFollower, "sweep", lambda self: None)
 
 
 ALL: Final[Mapping[str, Callable[[], None]]] = {

@@ -14,8 +14,8 @@ from etcd_aio.lease import KeptLease
 from etcd_aio.lease.keepalive_schedule import KeepAliveSchedule
 from etcd_aio.once import settle, writes
 from etcd_aio.once.write_verdicts import Fate, judge
-from etcd_aio.watch.resuming_stream import WatchStream
-from etcd_aio.watch.state import Phase, Transition, WatchState
+from etcd_aio.watch.open_stream import OpenStream
+from etcd_aio.watch.state import Phase, WatchState
 from tests.faults.sabotage import swap
 
 # Watches.
@@ -23,16 +23,14 @@ from tests.faults.sabotage import swap
 
 def half_a_revision_kept() -> None:
     """Keep a part of a revision when its stream is lost: it is handed over before the whole one."""
-    on_lost = WatchStream.on_lost
+    move = WatchState.move
 
-    def keep(self: WatchStream, error: Any, now: float) -> bool:
-        parts = {watch: watch.partial for watch in self._watches}
-        is_avoided = on_lost(self, error, now)
-        for watch, part in parts.items():
-            watch.partial = part
-        return is_avoided
+    def keep(self: WatchState, phase: Phase) -> None:
+        part = self.partial
+        move(self, phase)
+        self.partial = part
 
-    swap(WatchStream, "on_lost", keep)
+    swap(WatchState, "move", keep)
 
 
 def every_mark_believed_at_resume() -> None:
@@ -49,45 +47,45 @@ def part_taken_for_whole() -> None:
     """Hand over a part of a message with what it has of its last revision."""
     add = WatchState.add_events
 
-    def whole(self: WatchState, events: Any, *, is_fragment: bool, encoded_size: int = 0) -> None:
-        add(self, events, is_fragment=False, encoded_size=encoded_size)
+    def whole(self: WatchState, events: Any, *, is_fragment: bool, encoded_size: int = 0) -> bool:
+        return add(self, events, is_fragment=False, encoded_size=encoded_size)
 
     swap(WatchState, "add_events", whole)
 
 
 def compaction_not_told() -> None:
     """Go on behind a compaction as if nothing had been missed."""
-    ended = WatchStream._on_server_ended
+    ended = OpenStream._on_ended
 
-    def silent(self: WatchStream, watch: WatchState, reply: Any) -> None:
+    def silent(self: OpenStream, watch: WatchState, reply: Any) -> None:
         watch.resume_revision = max(watch.resume_revision, reply.compact_revision)
         ended(self, watch, reply)
 
-    swap(WatchStream, "_on_server_ended", silent)
+    swap(OpenStream, "_on_ended", silent)
 
 
 def options_forgotten_at_resume() -> None:
     """Create a watch on the next stream without its filters."""
-    create = WatchStream._create
+    create = OpenStream._create
 
-    def plain(self: WatchStream, watch: WatchState) -> Any:
+    def plain(self: OpenStream, watch: WatchState) -> Any:
         if watch.reconnects:
             watch.options = replace(watch.options, filters=())
         return create(self, watch)
 
-    swap(WatchStream, "_create", plain)
+    swap(OpenStream, "_create", plain)
 
 
 def events_lost_at_a_pause() -> None:
     """Go on behind all that the server has when a slow consumer has caught up."""
-    leave = WatchStream._leave_server
+    leave = OpenStream.leave
 
-    def late(self: WatchStream, watch: WatchState, transition: Transition) -> None:
-        leave(self, watch, transition)
-        if watch.phase is Phase.PAUSED:
-            watch.resume_revision = max(watch.resume_revision, self._store_revision + 1)
+    def late(self: OpenStream, watch: WatchState) -> None:
+        leave(self, watch)
+        if watch.is_full:
+            watch.resume_revision = max(watch.resume_revision, self.store_revision + 1)
 
-    swap(WatchStream, "_leave_server", late)
+    swap(OpenStream, "leave", late)
 
 
 # Caches.
@@ -98,7 +96,7 @@ def probe_joined_under_way() -> None:
     revision = SharedProbe.revision
 
     async def join(self: Any, deadline: float) -> int | None:
-        self._next = self._next or self._now
+        self._next = self._next or self._now or None
         return await revision(self, deadline)
 
     swap(SharedProbe, "revision", join)
@@ -118,8 +116,8 @@ def deletions_not_counted() -> None:
     """Take a cache for valid if nothing is newer, although it has keys that are deleted."""
     validated = Replica.validated
 
-    def careless(self: Any, question: Any, revision: int, count: int, *, has_newer: bool) -> bool:
-        return validated(self, question, revision, question.count, has_newer=has_newer)
+    def careless(self: Any, revision: int, count: int, *, has_newer: bool) -> bool:
+        return validated(self, revision, len(self.tree), has_newer=has_newer)
 
     swap(Replica, "validated", careless)
 

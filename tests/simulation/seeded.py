@@ -13,7 +13,7 @@ from unittest import mock
 
 from etcd_aio.lease import keeper
 from etcd_aio.recipes.queue import numbers
-from etcd_aio.recipes.work_queue import job, work_queue, worker
+from etcd_aio.recipes.work_queue import following, job, work_queue, worker
 
 _BEGIN = 1_900_000_000  # seconds since 1970, when the loop's clock is at 0
 
@@ -40,6 +40,7 @@ def seeded(seed: int) -> Iterator[None]:
         mock.patch.object(job, "time", _CLOCK),
         mock.patch.object(work_queue, "time", _CLOCK),
         mock.patch.object(worker, "time", _CLOCK),
+        mock.patch.object(following, "time", _CLOCK),
     ):
         try:
             yield

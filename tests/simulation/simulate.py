@@ -139,7 +139,7 @@ async def _live(plan: Plan, trace: Trace) -> Outcome:
         trace.lines,
         violations,
         loop.time() - began,
-        world.fake.served,
+        world.fake.server.served,
         world.fake.revision,
         shown,
         Counter(world.faults),

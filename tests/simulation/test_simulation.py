@@ -84,9 +84,9 @@ def test_a_list_is_shrunk_to_what_fails(needed: list[int]) -> None:
 @pytest.mark.slow
 def test_a_failing_run_is_shrunk_to_the_faults_that_it_takes(monkeypatch: pytest.MonkeyPatch) -> None:
     run.prepare()
-    from etcd_aio.watch.resuming_stream import WatchStream
+    from etcd_aio.watch.open_stream import OpenStream
 
-    monkeypatch.setattr(WatchStream, "_create", WatchStream._create)  # restores it
+    monkeypatch.setattr(OpenStream, "_create", OpenStream._create)  # restores it
     sabotage.ALL["event-lost-at-resume"]()
     failing = next(
         outcome

@@ -16,7 +16,7 @@ from typing import Final
 
 from etcd_aio import pb
 from etcd_aio.codec import decode, encode
-from etcd_aio.fake.sessions import Session
+from etcd_aio.fake.server_streams import ServerStream
 
 RELEASES: Final[Mapping[str, str]] = {"3.4": "3.4.24", "3.5": "3.5.7"}
 """The last release of each line that has early marks."""
@@ -26,7 +26,7 @@ _LONGEST_PART: Final = 3  # events
 _GAP: Final = 0.05  # seconds from one part to the next, at most
 
 
-class WatchDelivery(Session):
+class WatchDelivery(ServerStream):
     """A stream of watches, as it comes to the client.
 
     Args:
@@ -37,7 +37,9 @@ class WatchDelivery(Session):
         chance: of the parts.
     """
 
-    def __init__(self, inner: Session, lag: float, chance: Random, *, divides: bool, has_early_marks: bool) -> None:
+    def __init__(
+        self, inner: ServerStream, lag: float, chance: Random, *, divides: bool, has_early_marks: bool
+    ) -> None:
         super().__init__()
         self._inner = inner
         self._lag = max(lag, _OVERTAKEN) if has_early_marks else lag

@@ -13,9 +13,10 @@ from etcd_aio.fake import FakeEtcd
 from etcd_aio.fake.link import Link
 from etcd_aio.fake.network import Network
 from etcd_aio.fake.node import Node
-from etcd_aio.fake.outcomes import Outcome, Pending
+from etcd_aio.fake.outcomes import CallOutcome, PendingCall
 from etcd_aio.fake.refusals import Refusal
-from etcd_aio.fake.sessions import Session
+from etcd_aio.fake.server import FakeServer
+from etcd_aio.fake.server_streams import ServerStream
 from etcd_aio.transport import Metadata
 from tests.faults.ownership import Violation
 from tests.simulation.early_leases import EarlyLeases
@@ -38,50 +39,61 @@ class Replaceable(Protocol):
         """Kill one, and start another one in its place."""
 
 
-class TracedEtcd(FakeEtcd):
-    """A fake that records what reaches it."""
+class TracedServer(FakeServer):
+    """A server of a fake that records what reaches it."""
 
-    def __init__(self, trace: Trace, plan: Plan) -> None:
-        super().__init__(plan.version, members=plan.members, seed=plan.seed)
-        self._trace = trace
-        self._plan = plan
-        self._random = random.Random(f"parts {plan.seed}")
-        if plan.has_early_marks:
-            self._cluster.release = replace(self._cluster.release, version=RELEASES[plan.version])
+    def __init__(self, fake: "TracedEtcd", *arguments: Any) -> None:
+        super().__init__(*arguments)
+        self._fake = fake
+        self._random = random.Random(f"parts {fake.plan.seed}")
         self.served = 0
-        self.early_leases = EarlyLeases(plan.drift)
-        self.early_leases.install(self._cluster)
 
-    def unary(self, node: Node, path: str, payload: bytes, metadata: Metadata) -> bytes | Outcome | Pending:
+    def unary(self, node: Node, path: str, payload: bytes, metadata: Metadata) -> bytes | CallOutcome | PendingCall:
+        trace = self._fake.trace
         self.served += 1
-        self._trace.add(f"{node.name} {path}", payload)
+        trace.add(f"{node.name} {path}", payload)
         try:
             outcome = super().unary(node, path, payload, metadata)
         except Refusal as refusal:
-            self._trace.add(f"{node.name} refused: {refusal.text}")
+            trace.add(f"{node.name} refused: {refusal.text}")
             raise
-        if isinstance(outcome, Outcome):
-            self._trace.add(f"{node.name} {outcome.delay} {outcome.loses_connection}", outcome.reply or b"")
-        elif isinstance(outcome, Pending):
-            self._trace.add(f"{node.name} waits for a leader")
+        if isinstance(outcome, CallOutcome):
+            trace.add(f"{node.name} {outcome.delay} {outcome.loses_connection}", outcome.reply or b"")
+        elif isinstance(outcome, PendingCall):
+            trace.add(f"{node.name} waits for a leader")
         else:
-            self._trace.add(f"{node.name} answered at revision {self.revision}", outcome)
+            trace.add(f"{node.name} answered at revision {self._fake.revision}", outcome)
         return outcome
 
-    def stream(self, node: Node, path: str, metadata: Metadata) -> Session:
-        self._trace.add(f"{node.name} {path} opened")
-        session = super().stream(node, path, metadata)
-        plan = self._plan
+    def stream(self, node: Node, path: str, metadata: Metadata) -> ServerStream:
+        self._fake.trace.add(f"{node.name} {path} opened")
+        stream = super().stream(node, path, metadata)
+        plan = self._fake.plan
         if path != methods.WATCH.path or not (plan.lag or plan.divides or plan.has_early_marks):
-            return session
-        return WatchDelivery(
-            session, plan.lag, self._random, divides=plan.divides, has_early_marks=plan.has_early_marks
-        )
+            return stream
+        return WatchDelivery(stream, plan.lag, self._random, divides=plan.divides, has_early_marks=plan.has_early_marks)
 
-    def receive(self, session: Session, payload: bytes) -> None:
+    def receive(self, stream: ServerStream, payload: bytes) -> None:
         self.served += 1
-        self._trace.add(f"a request on {type(session).__name__}", payload)
-        super().receive(session, payload)
+        self._fake.trace.add(f"a request on {type(stream).__name__}", payload)
+        super().receive(stream, payload)
+
+
+class TracedEtcd(FakeEtcd):
+    """A fake whose server records what reaches it."""
+
+    def __init__(self, trace: Trace, plan: Plan) -> None:
+        self.trace = trace
+        self.plan = plan
+        super().__init__(plan.version, members=plan.members, seed=plan.seed)
+        if plan.has_early_marks:
+            self._cluster.release = replace(self._cluster.release, version=RELEASES[plan.version])
+        self.early_leases = EarlyLeases(plan.drift)
+        self.early_leases.install(self._cluster)
+
+    def _make_server(self) -> TracedServer:
+        self.server = TracedServer(self, self._cluster, self._faults, self._calls, self._clock.now)
+        return self.server
 
 
 class World:

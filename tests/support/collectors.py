@@ -35,3 +35,30 @@ class Worked(Kept):
     def work(self) -> bool:
         self.steps += self.steps < len(self.pieces)
         return self.steps < len(self.pieces)
+
+
+class Parted(Kept):
+    """A collector that has a part whenever it has worked on so many bytes.
+
+    Args:
+        part: bytes.
+    """
+
+    def __init__(self, part: int) -> None:
+        super().__init__()
+        self._part = part
+        self._worked = 0  # pieces
+        self._size = 0  # bytes of the part that is here
+
+    def work(self) -> bool:
+        assert not self.has_part, "its owner has not taken the part yet"
+        if self._worked < len(self.pieces):
+            self._size += len(self.pieces[self._worked])
+            self._worked += 1
+            self.has_part = self._size >= self._part
+        return self._worked < len(self.pieces)
+
+    def take(self) -> None:
+        """Take the part."""
+        self.has_part = False
+        self._size = 0

@@ -5,14 +5,15 @@ from random import Random
 from typing import Protocol
 
 from etcd_aio.errors import StatusCode
-from etcd_aio.fake.documents import Document
+from etcd_aio.fake.documents import HttpDocument
 from etcd_aio.fake.host import Host, Inbox
 from etcd_aio.fake.link import Link
 from etcd_aio.fake.node import Node
-from etcd_aio.fake.outcomes import Outcome
+from etcd_aio.fake.outcomes import CallOutcome
 from etcd_aio.fake.refusals import Refusal
-from etcd_aio.fake.sessions import Session
-from etcd_aio.fake.store import Store
+from etcd_aio.fake.server import FakeServer
+from etcd_aio.fake.server_streams import ServerStream
+from etcd_aio.fake.store import MvccStore
 from etcd_aio.fake.watchers import WatchHub
 from etcd_aio.transport import Metadata
 
@@ -27,8 +28,8 @@ class _Counts(Protocol):
     def slow_ends(self) -> None: ...
 
 
-class FakeExamples:
-    """A server without sockets; see `etcd_aio.fake.server`. Each server that runs has an authority."""
+class FakeExamples(FakeServer):
+    """A server without sockets. Each server that runs has an authority."""
 
     def __init__(self) -> None:
         self._links: dict[str, Link] = {}
@@ -36,7 +37,7 @@ class FakeExamples:
 
     def listen(self, authority: str, counts: _Counts) -> None:
         """Begin to run."""
-        node = Node(1, authority, WatchHub(Store(keeps_tombstone=True)))
+        node = Node(1, authority, WatchHub(MvccStore(keeps_tombstone=True)))
         self._links[authority] = Link(Host(node, Inbox(Random(1), lambda: None, 0.0)))
         self._counts[authority] = counts
 
@@ -50,7 +51,7 @@ class FakeExamples:
         """The way to a server."""
         return self._links.get(authority)
 
-    def unary(self, node: Node, path: str, payload: bytes, metadata: Metadata) -> bytes | Outcome:
+    def unary(self, node: Node, path: str, payload: bytes, metadata: Metadata) -> bytes | CallOutcome:
         match path:
             case "/x/Echo":
                 return payload
@@ -63,21 +64,21 @@ class FakeExamples:
                 counts = self._counts[node.name]
                 counts.slow_begins()
                 asyncio.get_running_loop().call_later(float(payload), counts.slow_ends)
-                return Outcome(b"at last", delay=float(payload))
+                return CallOutcome(b"at last", delay=float(payload))
             case _:
                 raise Refusal.other(StatusCode.UNIMPLEMENTED, "Method not found")
 
-    def stream(self, node: Node, path: str, metadata: Metadata) -> Session:
+    def stream(self, node: Node, path: str, metadata: Metadata) -> ServerStream:
         return {"/x/Count": _Count, "/x/Flood": _Flood, "/x/Chat": _Chat}[path]()
 
-    def receive(self, session: Session, payload: bytes) -> None:
-        session.receive(payload, 0.0)
+    def receive(self, stream: ServerStream, payload: bytes) -> None:
+        stream.receive(payload, 0.0)
 
-    def document(self, node: Node, target: str) -> Document:
-        return Document(404, "text/plain", b"")
+    def document(self, node: Node, target: str) -> HttpDocument:
+        return HttpDocument(404, "text/plain", b"")
 
 
-class _Example(Session):
+class _Example(ServerStream):
     def say(self, payload: bytes) -> None:
         self.out.append(payload)
         self.on_output()

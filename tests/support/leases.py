@@ -77,7 +77,7 @@ class FakeLeases:
         self.doubts = StoreDoubts()
         self.invoker = cast("Invoker", self)
         self.keeper = LeaseKeeper(self.invoker, draw_id=ids.__next__, suspended=lambda: self.suspended)
-        self.group = Leases(self.invoker, self.keeper)
+        self.group = Leases(self.keeper)
 
     def now(self) -> float:
         """The clock of the members."""

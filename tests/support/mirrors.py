@@ -39,7 +39,7 @@ async def has_ended(task: "asyncio.Task[None]") -> None:
 
 async def wait(mirror: Mirror, revision: int, task: "asyncio.Task[None]") -> None:
     """Wait until a mirror is at a revision; the error that ends it meanwhile is raised."""
-    waiting = asyncio.create_task(mirror.wait(revision))
+    waiting = asyncio.create_task(mirror.wait_revision(revision))
     async with asyncio.timeout(PATIENCE):
         await asyncio.wait([waiting, task], return_when=asyncio.FIRST_COMPLETED)
         if task.done():

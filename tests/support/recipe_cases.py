@@ -72,7 +72,7 @@ async def use_ids(client: Client, name: str) -> None:
 async def use_barrier(client: Client, name: str) -> None:
     barrier = Barrier(client, name)
     await barrier.hold()
-    waiting = asyncio.ensure_future(Barrier(client, name).wait(timeout=_SECONDS))
+    waiting = asyncio.ensure_future(Barrier(client, name).wait_released(timeout=_SECONDS))
     await barrier.release()
     await waiting
 
@@ -87,8 +87,8 @@ async def use_double_barrier(client: Client, name: str) -> None:
 
 async def use_group(client: Client, name: str) -> None:
     group = Group(client, name)
-    async with group.join("m", value="v") as membership, group.observe() as views:
-        assert (await anext(views)).names == ("m",)
+    async with group.join("m", value="v") as membership, group.cache() as members:
+        assert members.view.names == ("m",)
         await membership.update("w")
         assert (await group.members()).members[0].value == b"w"
 
@@ -226,7 +226,7 @@ CASES: Final = (
         (
             lambda client, name: Barrier(client, name).hold(),
             lambda client, name: Barrier(client, name).release(force=True),
-            lambda client, name: Barrier(client, name).wait(timeout=_SECONDS),
+            lambda client, name: Barrier(client, name).wait_released(timeout=_SECONDS),
         ),
         (lambda client, name: Barrier(client, name).hold(),),
     ),
@@ -237,7 +237,7 @@ CASES: Final = (
         (
             join,
             lambda client, name: Group(client, name).members(),
-            lambda client, name: Group(client, name).observe().__aenter__(),
+            lambda client, name: Group(client, name).cache().__aenter__(),
             lambda client, name: Group(client, name).ring().__aenter__(),
         ),
         (join,),
@@ -329,9 +329,9 @@ async def goes_on_in_a_full_store(client: Client) -> None:
                 await held[2].complete(op.put("result", ""))
             await held[2].complete()
             with pytest.raises(BarrierTimeoutError):
-                await Barrier(client, "b").wait(timeout=0.2)
+                await Barrier(client, "b").wait_released(timeout=0.2)
             assert await barrier.release()
-            await Barrier(client, "b").wait(timeout=_SECONDS)
+            await Barrier(client, "b").wait_released(timeout=_SECONDS)
             assert await counter.get() == 5
             assert await ids.next() == 2
             leave.set()

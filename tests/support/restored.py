@@ -120,7 +120,7 @@ async def _stm(client: Client, told: Told) -> None:
 async def _barrier(client: Client, told: Told) -> None:
     barrier = Barrier(client, f"barrier-{client.name}")
     await barrier.hold()
-    waiting = asyncio.ensure_future(barrier.wait(timeout=told.limit))
+    waiting = asyncio.ensure_future(barrier.wait_released(timeout=told.limit))
     try:
         await asyncio.sleep(_PAUSE)
         await barrier.release(force=True)
@@ -149,7 +149,7 @@ async def _election(client: Client, told: Told) -> None:
 
 
 async def _observer(client: Client, told: Told) -> None:
-    async with client.election("election").observe() as leaders:
+    async with client.election("election").changes() as leaders:
         async for _ in leaders:
             told()
 
@@ -227,7 +227,7 @@ async def _member(client: Client, told: Told) -> None:
             number += 1
             await membership.update(f"{number}")
             found = {one.name: one.value for one in (await group.members()).members}
-            if membership.is_member and found.get(client.name) == b"%d" % number:
+            if membership.is_registered and found.get(client.name) == b"%d" % number:
                 told()
             await asyncio.sleep(_PAUSE)
 

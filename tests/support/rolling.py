@@ -7,7 +7,7 @@ from typing import Final, Protocol
 
 from etcd_aio import Client
 from etcd_aio.base.aio import start_task
-from etcd_aio.contrib.discovery import Directory
+from etcd_aio.services import Endpoints
 from tests.support.until import until
 
 SERVERS: Final = 5
@@ -25,7 +25,7 @@ class Service(Protocol):
 
 async def replaced_under_load(
     etcd: Client,
-    directory: Directory,
+    service: Endpoints,
     make: Callable[[], AbstractAsyncContextManager[Service]],
     request: Callable[[], Awaitable[str]],
     *,
@@ -53,7 +53,7 @@ async def replaced_under_load(
 
     for _ in range(SERVERS):
         await start()
-    await directory.wait(at_least=SERVERS)
+    await service.wait_endpoints(at_least=SERVERS)
     answers: list[asyncio.Task[str]] = []
     seen: set[str] = set()
     is_over = asyncio.Event()
@@ -72,8 +72,8 @@ async def replaced_under_load(
     for number in range(SERVERS):
         await start()
         new = addresses[-1]
-        while new not in [endpoint.address for endpoint in directory.endpoints]:
-            await directory.wait_change()
+        while new not in [endpoint.address for endpoint in service.endpoints]:
+            await service.wait_change()
         if balances_requests:
             await until(lambda: seen.issuperset(addresses), answers)
         stops[number].set()

@@ -10,7 +10,7 @@ from etcd_aio.calls import StoreCalls
 from etcd_aio.errors import EtcdError, EtcdTimeoutError
 from etcd_aio.types import Event, EventType, KeyValue
 from etcd_aio.watch.service import WatchService
-from etcd_aio.watch.state import Phase, Transition, WatchState
+from etcd_aio.watch.state import Phase, WatchState
 from etcd_aio.watch.watcher import Watcher
 from tests.support.backends import shared
 from tests.support.virtual_time import turns
@@ -49,7 +49,7 @@ class ScriptedService:
     def close(self, watch: WatchState) -> None:
         self.said.append("close")
         if watch.phase is not Phase.ENDED:
-            watch.move(Transition.ENDED)
+            watch.move(Phase.ENDED)
         watch.drop()
 
     def resume(self, watch: WatchState) -> None:
@@ -72,10 +72,8 @@ class ScriptedService:
     # The server's side.
 
     def created(self, revision: int = 10) -> None:
-        self.watch.move(Transition.REQUESTED)
-        self.watch.move(Transition.CREATED)
-        self.watch.created_revision = revision
-        self.watch.begin(revision)
+        self.watch.move(Phase.CREATING)
+        self.watch.begin(1, revision, self.clock())
         self.watch.on_change()
 
     def come(self, *revisions: int) -> None:
@@ -84,7 +82,7 @@ class ScriptedService:
 
     def end(self, error: EtcdError) -> None:
         self.watch.error = error
-        self.watch.move(Transition.ENDED)
+        self.watch.move(Phase.ENDED)
         self.watch.on_change()
 
 

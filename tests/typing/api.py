@@ -89,6 +89,9 @@ from etcd_aio.concurrency import (
     Session,
     WriteLock,
 )
+from etcd_aio.contrib.litestar import EtcdPlugin
+from etcd_aio.contrib.quart import QuartEtcd
+from etcd_aio.contrib.sanic import SanicEtcd
 from etcd_aio.errors import Attempt, CompactedError, Delivery, KeyNotFoundError, ServerError, StatusCode
 from etcd_aio.kv import DeleteOp, GetOp, PutOp, RangeOp, ScanPages, TxnOp
 from etcd_aio.lease import LeaseGrantResult, LeaseKeepAliveResult, LeaseRevokeResult, LeaseTimeToLiveResult
@@ -118,7 +121,7 @@ from etcd_aio.recipes import (
     Worker,
     WorkQueue,
 )
-from etcd_aio.services import Endpoints, Registration, ServiceEndpoint, naming
+from etcd_aio.services import Endpoints, Registration, ServiceChange, ServiceEndpoint, naming
 from etcd_aio.store import Ordered
 from etcd_aio.transport import create_engine
 
@@ -145,7 +148,7 @@ async def count(tx: Transaction) -> int:
 
 
 async def tick_work(tick: Tick) -> int:
-    assert_type((tick.time, tick.is_newest()), tuple[datetime, Compare])
+    assert_type((tick.time, tick.newest_condition()), tuple[datetime, Compare])
     return 1
 
 
@@ -175,9 +178,9 @@ async def recipes(client: Client) -> None:
                 await job.complete(op.put("a", "b"), op.delete("c"))
                 await job.complete("a")  # type: ignore[arg-type]
         group = Group(store, "n")
-        async with group.join("a", value="1") as membership, group.observe() as views, group.ring() as ring:
+        async with group.join("a", value="1") as membership, group.cache() as members, group.ring() as ring:
             assert_type(membership, Membership)
-            assert_type(await anext(views), GroupView)
+            assert_type((members.view, await anext(members.changes())), tuple[GroupView, GroupView])
             assert_type((ring.owner("k"), ring.assignment), tuple[GroupMember, HashRing])
             assert_type(await anext(ring.changes()), HashRing)
         schedule = Schedule(store, "n", every=60, catch_up="last")
@@ -595,7 +598,7 @@ async def locks(client: Client) -> None:
         assert_type(lock.fencing_token, int)
         assert_type(lock.fenced, Writer)
         assert_type(lock.fenced_by(client), Writer)
-        assert_type(lock.is_owner(), Compare)
+        assert_type(lock.held_condition(), Compare)
         assert_type(await lock.lost(), LockLostError | None)
         assert_type(await lock.contenders(), tuple[Contender, ...])
         assert_type(await lock.try_acquire(), bool)
@@ -621,11 +624,11 @@ async def elections(client: Client) -> None:
     async with election.lead("host-1", timeout=1) as leadership:
         assert_type(leadership, Leadership)
         assert_type(leadership.fencing_token, int)
-        assert_type(leadership.is_leader(), Compare)
+        assert_type(leadership.held_condition(), Compare)
         assert_type(await leadership.fenced.put("a", "b"), PutResult)
         assert_type(await leadership.lost(), LeadershipLostError | None)
     assert_type(await election.leader(), Leader | None)
-    async with election.observe() as leaders:
+    async with election.changes() as leaders:
         async for leader in leaders:
             assert_type(leader, Leader | None)
 
@@ -689,10 +692,10 @@ async def services(client: Client) -> None:
     async with client.resolve("svc", keep_current=1) as service:
         assert_type(service, Endpoints)
         assert_type(service.endpoints, tuple[ServiceEndpoint, ...])
-        assert_type(await service.wait_any(timeout=1), tuple[ServiceEndpoint, ...])
+        assert_type(await service.wait_endpoints(timeout=1), tuple[ServiceEndpoint, ...])
         assert_type(service.pick(lambda endpoints: endpoints[0]).address, str)
-        async for endpoints in service.changes():
-            assert_type(endpoints, tuple[ServiceEndpoint, ...])
+        async for change in service.changes():
+            assert_type(change, ServiceChange)
         service.pick("first")  # type: ignore[arg-type]
         service.endpoints[0].address = ""  # type: ignore[misc]
     assert_type(await naming.update(client, "svc", add=["a:1"], remove=service.endpoints), TxnResult)
@@ -722,7 +725,7 @@ async def mirrors(client: Client) -> None:
     assert_type((copy.statistics().error, copy.statistics().is_connected), tuple[EtcdError | None, bool])
     assert_type(copy.revision, int)
     assert_type(Checkpoint.parse(b"{}"), Checkpoint | None)
-    await copy.wait(5)
+    await copy.wait_revision(5)
     async with follow(client, "a/", since=5, known={b"a/1": b"2"}) as batches:
         assert_type(batches, Follow)
         assert_type((batches.revision, batches.pending, batches.is_connected), tuple[int, int, bool])
@@ -731,3 +734,12 @@ async def mirrors(client: Client) -> None:
             assert_type((batch.changes, batch.is_base), tuple[tuple[Event, ...], bool])
     follow(client, "a/", known=5)  # type: ignore[arg-type]
     await copy.run()
+
+
+def applications() -> None:
+    assert_type(QuartEtcd(None, "http://m1:2379", probes=False, ready="connected", read=False), QuartEtcd)
+    assert_type(SanicEtcd(ready_timeout=1, shutdown_timeout=2.5, details=True), SanicEtcd)
+    assert_type(EtcdPlugin("http://m1:2379", ready="lazy"), EtcdPlugin)
+    QuartEtcd(ready="eager")  # type: ignore[arg-type]
+    SanicEtcd(shutdown_timeout="3")  # type: ignore[arg-type]
+    EtcdPlugin(timeout=3)  # type: ignore[call-arg]

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from etcd_aio import Client, InvalidRequestError, Leases, Store, concurrency, once
-from etcd_aio.calls import store_calls
+from etcd_aio import Client, InvalidRequestError, Store, concurrency, once
 from etcd_aio.errors import EmptyKeyError
+from etcd_aio.lease import calls as lease_calls
 from etcd_aio.once import DEFAULT_PREFIX, DEFAULT_SLOTS, DEFAULT_TTL, DEFAULT_WINDOW, ExactlyOnce
 from tests.support.virtual_time import turns
 
@@ -61,12 +61,10 @@ def test_every_argument_is_passed_on(shortcut: str, made: str, monkeypatch: pyte
 
 
 def test_every_argument_of_a_lease_is_passed_on(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(store_calls, "Lease", Recorder)
-    monkeypatch.setattr(Leases, "kept", Recorder)
+    monkeypatch.setattr(lease_calls, "Lease", Recorder)
     options: dict[str, object] = {name: object() for name in ("id", "adopt", "timeout")}
     made: Any = Client("127.0.0.1:1").lease(7, on_lost="signal", **options)  # type: ignore[arg-type]
-    kept, on_lost = made.args
-    assert (kept.args[-1], kept.options, on_lost) == (7, options, "signal")
+    assert (made.args[1:], made.options) == ((7, "signal"), options)
 
 
 def test_nothing_of_them_is_imported_with_the_client() -> None:

@@ -6,7 +6,6 @@ settings of that, with `dataclass.py` for dataclasses; these are pure.
 """
 
 from etcd_aio.contrib.config.live import ConfigChange as ConfigChange
-from etcd_aio.contrib.config.live import ConfigChanges as ConfigChanges
 from etcd_aio.contrib.config.live import LiveConfig as LiveConfig
 from etcd_aio.contrib.config.live import OnInvalid as OnInvalid
 from etcd_aio.contrib.config.models import InvalidSettingsError as InvalidSettingsError

@@ -86,12 +86,12 @@ def frozen(data: Any) -> Any:
 
 
 def _problems(error: Exception) -> dict[str, str]:
-    """What an error of a library says, without values."""
+    """The problems that an error of a library names, without values."""
     errors: Any = getattr(error, "errors", None)
     if callable(errors):  # pydantic
         try:
             found: Any = errors(include_url=False, include_context=False, include_input=False)
-            return {".".join(map(str, one["loc"])): str(one["type"]) for one in found}
+            return {".".join(map(str, problem["loc"])): str(problem["type"]) for problem in found}
         except (TypeError, KeyError):  # of another library
             return {"": type(error).__name__}
     if type(error).__module__.partition(".")[0] == "msgspec":

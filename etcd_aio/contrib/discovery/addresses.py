@@ -1,4 +1,4 @@
-"""Addresses: what clients of HTTP need of the endpoints of a service. Pure."""
+"""Addresses: the hosts and ports of endpoints, as clients of HTTP need them. Pure."""
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
@@ -12,7 +12,7 @@ from etcd_aio.services import ServiceEndpoint
 T = TypeVar("T")
 
 _HOST: Final = re.compile(r"[\w.:%-]+")
-_SERVICE: Final = frozenset(":/@ ")  # what a host has none of
+_SERVICE: Final = frozenset(":/@ ")  # a host has none of these
 _LONGEST: Final = 253  # characters of a name, by DNS
 
 
@@ -46,7 +46,7 @@ def dialable(endpoints: Iterable[ServiceEndpoint]) -> Iterator[ServiceEndpoint]:
 
 
 def by_host(services: Mapping[str, T]) -> dict[str, T]:
-    """What belongs to each service, by its host as URLs have it: in lower case.
+    """The services by their hosts as URLs have them: in lower case.
 
     Raises:
         InvalidRequestError: a name is not a host name, such as one with a port: no request would ever be for it.

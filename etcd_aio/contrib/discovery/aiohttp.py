@@ -11,16 +11,16 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 from weakref import WeakKeyDictionary
 
+from etcd_aio.contrib.missing import missing
+
 try:
     import aiohttp
     from aiohttp.abc import AbstractResolver, ResolveResult
 except ModuleNotFoundError as _error:
-    _text = "etcd_aio.contrib.discovery.aiohttp needs aiohttp: pip install aiohttp"
-    raise ModuleNotFoundError(_text, name=_error.name) from _error
+    raise missing(__name__, "aiohttp", _error) from _error
 
 from etcd_aio.contrib.discovery.addresses import by_host, dialable
-from etcd_aio.contrib.discovery.directory import Directory
-from etcd_aio.contrib.discovery.last_list import DirectoryChange
+from etcd_aio.services import Endpoints, ServiceChange
 
 if TYPE_CHECKING:
     from aiohttp import ClientRequest, ClientTimeout
@@ -42,7 +42,7 @@ class EtcdResolver(AbstractResolver):
     `EtcdConnector` also closes the connections to endpoints that are gone.
 
     Args:
-        services: a directory for each host that is a service.
+        services: what `client.resolve()` returned for each host that is a service.
         others: the resolver for other hosts, and for endpoints that are names. Default: `aiohttp.DefaultResolver()`,
             made at the first use, and closed with this one.
 
@@ -50,7 +50,7 @@ class EtcdResolver(AbstractResolver):
         InvalidRequestError: a service is no host of a URL.
     """
 
-    def __init__(self, services: Mapping[str, Directory], *, others: AbstractResolver | None = None) -> None:
+    def __init__(self, services: Mapping[str, Endpoints], *, others: AbstractResolver | None = None) -> None:
         self._services = by_host(services)
         self._turns = dict.fromkeys(self._services, -1)
         self._others = others
@@ -65,10 +65,10 @@ class EtcdResolver(AbstractResolver):
         Raises:
             OSError: the service has no endpoint, or the host has no address.
         """
-        directory = self._services.get(host)
-        if directory is None:
+        service = self._services.get(host)
+        if service is None:
             return await self._other().resolve(host, port, family)
-        endpoints = tuple(dialable(directory.endpoints))
+        endpoints = tuple(dialable(service.endpoints))
         if not endpoints:
             raise OSError(None, f"the service {host!r} has no endpoint")
         if self._turns[host] < 0:  # clients that start together do not all begin with the same endpoint
@@ -110,16 +110,16 @@ class EtcdResolver(AbstractResolver):
 
 
 class EtcdConnector(aiohttp.TCPConnector):
-    """A connector that knows services: `aiohttp.ClientSession(connector=EtcdConnector({"api": directory}))`.
+    """A connector that knows services: `aiohttp.ClientSession(connector=EtcdConnector({"api": service}))`.
 
     A new connection for `https://api/users` is made to an endpoint of the service, by `EtcdResolver`. When an endpoint
     is gone, its idle connections are closed at once, and those in use after their response. aiohttp balances
     connections, not requests: a request takes any idle connection of the service.
 
-    Make it in the event loop. The directories are the caller's: close them later than the session.
+    Make it in the event loop. The services are the caller's: close them later than the session.
 
     Args:
-        services: a directory for each host that is a service.
+        services: what `client.resolve()` returned for each host that is a service.
         resolver: for other hosts, and for endpoints that are names. Default: aiohttp's.
         options: others of `aiohttp.TCPConnector`, but `use_dns_cache` and `ttl_dns_cache`.
 
@@ -129,7 +129,7 @@ class EtcdConnector(aiohttp.TCPConnector):
 
     def __init__(
         self,
-        services: Mapping[str, Directory],
+        services: Mapping[str, Endpoints],
         *,
         resolver: AbstractResolver | None = None,
         **options: Any,  # those of the version of aiohttp that is there
@@ -141,7 +141,7 @@ class EtcdConnector(aiohttp.TCPConnector):
         self._addresses: dict[tuple[str, str, int], str] = {}  # of endpoints, by service, IP address and port
         self._leads_to: WeakKeyDictionary[ResponseHandler, tuple[str, str]] = WeakKeyDictionary()
         self._subscriptions = {
-            host: directory.subscribe(partial(self._on_change, host)) for host, directory in known._services.items()
+            host: service.subscribe(partial(self._on_change, host)) for host, service in known._services.items()
         }
 
     def _resolved(self, host: str, ip: str, port: int, address: str) -> None:
@@ -161,7 +161,7 @@ class EtcdConnector(aiohttp.TCPConnector):
                 self._leads_to[protocol] = host, address
         return protocol
 
-    def _on_change(self, host: str, change: DirectoryChange) -> None:
+    def _on_change(self, host: str, change: ServiceChange) -> None:
         """Close the connections to endpoints of a service that are gone."""
         current = {endpoint.address for endpoint in change.endpoints}
         for protocol, (service, address) in tuple(self._leads_to.items()):

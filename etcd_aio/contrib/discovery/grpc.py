@@ -14,31 +14,28 @@ from types import TracebackType
 from typing import Any, Final, Self, TypeAlias
 from weakref import WeakKeyDictionary
 
+from etcd_aio.contrib.missing import missing
+
 try:
     import grpc
     import grpc.aio
 except ModuleNotFoundError as _error:
-    _text = "etcd_aio.contrib.discovery.grpc needs grpcio: pip install grpcio"
-    raise ModuleNotFoundError(_text, name=_error.name) from _error
+    raise missing(__name__, "grpcio", _error) from _error
 
 from etcd_aio.arguments import finite_seconds
 from etcd_aio.base import NEVER, Waiters, when_constructed
-from etcd_aio.contrib.discovery.directory import Directory
-from etcd_aio.contrib.discovery.last_list import DirectoryChange
 from etcd_aio.contrib.discovery.picking import Picker, PickPolicy
+from etcd_aio.contrib.discovery.running import DEFAULT_DRAIN
 from etcd_aio.contrib.discovery.subchannels import Subchannel
-from etcd_aio.services import Choice, ServiceEndpoint
+from etcd_aio.services import Choice, Endpoints, ServiceEndpoint
 
 State: TypeAlias = grpc.ChannelConnectivity
-
-DEFAULT_DRAIN: Final = 30.0
-"""Seconds: as long as servers are usually given to shut down (Kubernetes' default)."""
 
 _NOWHERE: Final = "unix:/nonexistent"  # what never connects, since no call of it is continued
 
 
 class EtcdChannel(grpc.aio.Channel):
-    """A channel to all endpoints of a service: `async with EtcdChannel(directory) as channel:`, as any other channel.
+    """A channel to all endpoints of a service: `async with EtcdChannel(service) as channel:`, as any other channel.
 
     Stubs are made of it as of any channel. It connects to all endpoints, and each call goes to one that is connected. A
     call that finds none waits while a connection is being made; if none can be made, it fails with `UNAVAILABLE`, or
@@ -47,10 +44,10 @@ class EtcdChannel(grpc.aio.Channel):
     When an endpoint is gone, it gets no new call; those under way go on for `drain` seconds, and are cancelled then.
     Calls are repeated as grpcio does it, on the same endpoint: give it a retry policy by `options`, if need be.
 
-    Make it in the event loop. The directory is the caller's, and must have been entered: close it later.
+    Make it in the event loop. The service is the caller's, and must have been entered: close it later.
 
     Args:
-        directory: the service.
+        service: what `client.resolve()` returned.
         credentials: those of the channels; None for channels without TLS.
         policy: how an endpoint is picked for a call; or a function that gets the endpoints and returns one of them.
         server_name: the name that certificates must have, and `:authority` of calls. Default: the host of each
@@ -62,13 +59,13 @@ class EtcdChannel(grpc.aio.Channel):
             shutting down.
 
     Raises:
-        ClientUsageError: the directory was not entered.
+        ClientUsageError: the service was not entered.
         InvalidRequestError, TypeError: an argument is invalid.
     """
 
     def __init__(
         self,
-        directory: Directory,
+        service: Endpoints,
         credentials: grpc.ChannelCredentials | None = None,
         *,
         policy: PickPolicy | Choice = "round_robin",
@@ -96,18 +93,15 @@ class EtcdChannel(grpc.aio.Channel):
         self._waiting: dict[str, tuple[_Method, dict[str, Any]]] = {}  # calls that find no channel, by their numbers
         self._numbers = count()
         self._nowhere: grpc.aio.Channel | None = None
-        self._service = directory
-        self._take(directory.endpoints)
-        self._unsubscribe = directory.subscribe(self._on_change)
+        self._service = service
+        self._take(service.endpoints)
+        self._unsubscribe = service.subscribe(lambda change: self._take(change.endpoints))
 
     @when_constructed
     def __repr__(self) -> str:
         return f"<EtcdChannel of {self._service!r}, {len(self._ready)} of {len(self._subchannels)} connected>"
 
     # The endpoints.
-
-    def _on_change(self, change: DirectoryChange) -> None:
-        self._take(change.endpoints)
 
     def _take(self, endpoints: Iterable[ServiceEndpoint]) -> None:
         before, self._subchannels = self._subchannels, {}
@@ -337,14 +331,19 @@ class _StreamMethod(_Method):
         return self._start(request_iterator, options)
 
 
-class _UnaryUnary(_Method, grpc.aio.UnaryUnaryMultiCallable[Any, Any]):
+class _UnaryMethod(_Method):
+    """A method with one request."""
+
     def __call__(self, request: Any, **options: Any) -> Any:
         return self._start(request, options)
 
 
-class _UnaryStream(_Method, grpc.aio.UnaryStreamMultiCallable[Any, Any]):
-    def __call__(self, request: Any, **options: Any) -> Any:
-        return self._start(request, options)
+class _UnaryUnary(_UnaryMethod, grpc.aio.UnaryUnaryMultiCallable[Any, Any]):
+    pass
+
+
+class _UnaryStream(_UnaryMethod, grpc.aio.UnaryStreamMultiCallable[Any, Any]):
+    pass
 
 
 class _StreamUnary(_StreamMethod, grpc.aio.StreamUnaryMultiCallable[Any, Any]):
@@ -356,29 +355,18 @@ class _StreamStream(_StreamMethod, grpc.aio.StreamStreamMultiCallable[Any, Any])
 
 
 def _interceptors(start: Callable[..., Any]) -> list[grpc.aio.ClientInterceptor]:
-    """Interceptors of the four kinds of calls that are continued by `start`."""
+    """Interceptors of the four kinds of calls, of which grpcio wants one each, that are continued by `start`."""
 
-    class UnaryUnary(grpc.aio.UnaryUnaryClientInterceptor):
-        async def intercept_unary_unary(self, continuation: Any, client_call_details: Any, request: Any) -> Any:
-            return await start(continuation, client_call_details, request)
+    async def intercept(_: object, continuation: object, details: grpc.aio.ClientCallDetails, argument: object) -> Any:
+        return await start(continuation, details, argument)
 
-    class UnaryStream(grpc.aio.UnaryStreamClientInterceptor):
-        async def intercept_unary_stream(self, continuation: Any, client_call_details: Any, request: Any) -> Any:
-            return await start(continuation, client_call_details, request)
-
-    class StreamUnary(grpc.aio.StreamUnaryClientInterceptor):
-        async def intercept_stream_unary(
-            self, continuation: Any, client_call_details: Any, request_iterator: Any
-        ) -> Any:
-            return await start(continuation, client_call_details, request_iterator)
-
-    class StreamStream(grpc.aio.StreamStreamClientInterceptor):
-        async def intercept_stream_stream(
-            self, continuation: Any, client_call_details: Any, request_iterator: Any
-        ) -> Any:
-            return await start(continuation, client_call_details, request_iterator)
-
-    return [UnaryUnary(), UnaryStream(), StreamUnary(), StreamStream()]
+    bases = {
+        "intercept_unary_unary": grpc.aio.UnaryUnaryClientInterceptor,
+        "intercept_unary_stream": grpc.aio.UnaryStreamClientInterceptor,
+        "intercept_stream_unary": grpc.aio.StreamUnaryClientInterceptor,
+        "intercept_stream_stream": grpc.aio.StreamStreamClientInterceptor,
+    }
+    return [type("Interceptor", (base,), {name: intercept})() for name, base in bases.items()]
 
 
 def _rpc_error(code: grpc.StatusCode, details: str) -> grpc.aio.AioRpcError:

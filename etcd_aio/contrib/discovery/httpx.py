@@ -17,19 +17,17 @@ from typing import TYPE_CHECKING, Any, Final, Literal, Self, TypeAlias, get_args
 from etcd_aio.arguments import finite_seconds, whole_number
 from etcd_aio.base import start_background_task, when_constructed
 from etcd_aio.contrib.discovery.addresses import by_host, dialable, server_name_of
-from etcd_aio.contrib.discovery.directory import Directory
-from etcd_aio.contrib.discovery.last_list import DirectoryChange
 from etcd_aio.contrib.discovery.picking import Picker, PickPolicy, eligible
-from etcd_aio.contrib.discovery.running import Running
+from etcd_aio.contrib.discovery.running import DEFAULT_DRAIN, Running
 from etcd_aio.errors import InvalidRequestError
-from etcd_aio.services import Choice, ServiceEndpoint
+from etcd_aio.services import Choice, Endpoints, ServiceEndpoint
 
 if TYPE_CHECKING:
     import httpx
     import httpx2
 
     class _Transport(httpx.AsyncBaseTransport, httpx2.AsyncBaseTransport):  # type: ignore[misc] # untyped if one is missing
-        """What a type checker of either library takes for a transport of it."""
+        """A transport of either library, to type checkers."""
 
     _Request: TypeAlias = httpx.Request | httpx2.Request
     _AnyTransport: TypeAlias = httpx.AsyncBaseTransport | httpx2.AsyncBaseTransport
@@ -44,12 +42,9 @@ ServerName: TypeAlias = Literal["service", "metadata"]
 DEFAULT_EJECT: Final = 5.0
 """Seconds: a server is back soon, or its entry ends with its lease."""
 
-DEFAULT_DRAIN: Final = 30.0
-"""Seconds: as long as servers are usually given to shut down (Kubernetes' default)."""
-
 
 class EtcdTransport(_Transport):
-    """A transport that knows services: `httpx.AsyncClient(transport=EtcdTransport({"api": directory}))`.
+    """A transport that knows services: `httpx.AsyncClient(transport=EtcdTransport({"api": service}))`.
 
     A request to `https://api/users` goes to an endpoint of the service: its host and port are those of the endpoint.
     What the server sees does not change: the `Host` header is `api`, and so is the name that its certificate must have.
@@ -59,10 +54,10 @@ class EtcdTransport(_Transport):
     Such an endpoint is left out for a while, unless there is no other one.
 
     When an endpoint is gone, it gets no new request; those under way go on for `drain` seconds. Closing the client
-    closes the transport. The directories are the caller's: close them later.
+    closes the transport. The services are the caller's: close them later.
 
     Args:
-        services: a directory for each host that is a service.
+        services: what `client.resolve()` returned for each host that is a service.
         pick: how an endpoint is picked for a request; or a function that gets the endpoints and returns one of them.
         retries: how many other endpoints are tried if no connection can be made.
         eject: seconds for which an endpoint is left out after that. Default: 5.
@@ -79,7 +74,7 @@ class EtcdTransport(_Transport):
 
     def __init__(
         self,
-        services: Mapping[str, Directory],
+        services: Mapping[str, Endpoints],
         *,
         pick: PickPolicy | Choice = "round_robin",
         retries: int = 1,
@@ -102,8 +97,8 @@ class EtcdTransport(_Transport):
         self._closing: set[asyncio.Task[None]] = set()
         self._is_closed = False
         self._services = {
-            host: _Service(self, directory, Picker(pick, random.randrange))
-            for host, directory in by_host(services).items()
+            host: _ServicePools(self, service, Picker(pick, random.randrange))
+            for host, service in by_host(services).items()
         }
 
     @when_constructed
@@ -153,7 +148,7 @@ class EtcdTransport(_Transport):
         library = _library(request)
         not_connected = (library.ConnectError, library.ConnectTimeout)
         now = asyncio.get_running_loop().time
-        tried: list[_Pool] = []
+        tried: list[_EndpointPool] = []
         while True:
             pool = service.pick(now(), tried)
             if pool is None:
@@ -186,7 +181,7 @@ class EtcdTransport(_Transport):
         """The name that the certificate of an endpoint must have, if its metadata tells it and is trusted."""
         return server_name_of(endpoint) if self._trusts_metadata else None
 
-    def retire(self, pool: "_Pool") -> None:
+    def retire(self, pool: "_EndpointPool") -> None:
         """Close the connections to an endpoint that is gone, once its requests have ended."""
         if pool.transport is None and not pool.running:
             return
@@ -195,39 +190,36 @@ class EtcdTransport(_Transport):
         task.add_done_callback(self._closing.discard)
 
 
-class _Service:
+class _ServicePools:
     """The endpoints of a service, each with its pool."""
 
-    def __init__(self, owner: EtcdTransport, directory: Directory, picker: "Picker[_Pool]") -> None:
+    def __init__(self, owner: EtcdTransport, service: Endpoints, picker: "Picker[_EndpointPool]") -> None:
         self._owner = owner
-        self._directory = directory
+        self._service = service
         self._picker = picker
-        self._by_address: dict[str, _Pool] = {}
-        self.pools: tuple[_Pool, ...] = ()
+        self._by_address: dict[str, _EndpointPool] = {}
+        self.pools: tuple[_EndpointPool, ...] = ()
         self._known: tuple[ServiceEndpoint, ...] | None = None
-        self._unsubscribe = directory.subscribe(self._on_change)
+        self._unsubscribe = service.subscribe(lambda change: self._take(change.endpoints))
 
-    def pick(self, now: float, tried: "list[_Pool]") -> "_Pool | None":
+    def pick(self, now: float, tried: "list[_EndpointPool]") -> "_EndpointPool | None":
         """The pool for the next request; None if there is none."""
         if self._known is None:
-            self._take(self._directory.endpoints)
+            self._take(self._service.endpoints)
         pools = eligible(self.pools, now, tried)
         return self._picker.pick(pools) if pools else None
 
-    def end(self) -> "list[_Pool]":
-        """Follow the directory no longer. Returns the pools."""
+    def end(self) -> "list[_EndpointPool]":
+        """Follow the service no longer. Returns the pools."""
         self._unsubscribe()
         pools, self.pools, self._by_address = list(self.pools), (), {}
         return pools
-
-    def _on_change(self, change: DirectoryChange) -> None:
-        self._take(change.endpoints)
 
     def _take(self, endpoints: tuple[ServiceEndpoint, ...]) -> None:
         self._known = endpoints
         before, self._by_address = self._by_address, {}
         for endpoint in dialable(endpoints):
-            pool = before.pop(endpoint.address, None) or _Pool(self._owner)
+            pool = before.pop(endpoint.address, None) or _EndpointPool(self._owner)
             pool.endpoint = endpoint
             self._by_address[endpoint.address] = pool
         self.pools = tuple(self._by_address.values())
@@ -235,7 +227,7 @@ class _Service:
             self._owner.retire(pool)
 
 
-class _Pool(Running):
+class _EndpointPool(Running):
     """The connections to an endpoint."""
 
     endpoint: ServiceEndpoint

@@ -13,7 +13,7 @@ POLICIES: Final = get_args(PickPolicy)
 
 
 class Candidate(Protocol):
-    """What a picker chooses from: an endpoint, and how busy it is."""
+    """An endpoint to choose, and how busy it is."""
 
     @property
     def endpoint(self) -> ServiceEndpoint:
@@ -85,7 +85,7 @@ class Picker(Generic[C]):
 
 
 def eligible(candidates: Sequence[E], now: float, tried: Collection[E]) -> Sequence[E]:
-    """Those that a request may go to: not tried before, and not ejected unless there is no other one."""
+    """The candidates that a request may go to: not tried before, and not ejected unless no other is left."""
     left = [candidate for candidate in candidates if candidate not in tried] if tried else candidates
     healthy = [candidate for candidate in left if candidate.ejected_until <= now]
     return healthy or left

@@ -1,8 +1,12 @@
 """Running: how many requests of an endpoint are under way, and waiting until none is."""
 
 import asyncio
+from typing import Final
 
 from etcd_aio.base import wait_until, wake
+
+DEFAULT_DRAIN: Final = 30.0
+"""Seconds: as long as servers are usually given to shut down (Kubernetes' default)."""
 
 
 class Running:

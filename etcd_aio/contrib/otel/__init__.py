@@ -2,11 +2,12 @@
 
 from typing import TYPE_CHECKING
 
+from etcd_aio.contrib.missing import missing
+
 try:
     import opentelemetry.trace  # noqa: F401 - fails here, with the name of the extra
 except ModuleNotFoundError as _error:
-    _text = "etcd_aio.contrib.otel needs opentelemetry-api: pip install 'etcd_aio[otel]'"
-    raise ModuleNotFoundError(_text, name=_error.name) from _error
+    raise missing(__name__, "opentelemetry-api", _error, "otel") from _error
 
 from etcd_aio.contrib.otel.observer import OtelObserver as OtelObserver
 

@@ -3,12 +3,13 @@
 from collections.abc import Collection
 from typing import Any
 
+from etcd_aio.contrib.missing import missing
+
 try:
     # mypy takes its module for an empty one, by a comment there.
     from opentelemetry.instrumentation.instrumentor import BaseInstrumentor  # type: ignore[attr-defined] # not exported
 except ModuleNotFoundError as _error:
-    _text = "EtcdAioInstrumentor needs opentelemetry-instrumentation: pip install opentelemetry-instrumentation"
-    raise ModuleNotFoundError(_text, name=_error.name) from _error
+    raise missing("EtcdAioInstrumentor", "opentelemetry-instrumentation", _error) from _error
 
 from etcd_aio.contrib.otel.observer import OtelObserver
 from etcd_aio.observing import add_default, remove_default
@@ -25,7 +26,7 @@ class EtcdAioInstrumentor(BaseInstrumentor):  # type: ignore[misc] # it is untyp
     _observer: OtelObserver | None = None
 
     def instrumentation_dependencies(self) -> Collection[str]:
-        """What is instrumented is this very package, which has no version to check."""
+        """None: this very package is instrumented, which has no version to check."""
         return ()
 
     def _instrument(self, **kwargs: Any) -> None:

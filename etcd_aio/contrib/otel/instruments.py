@@ -1,15 +1,14 @@
 """Instruments: the metrics of an OtelObserver. They are made once, with the observer."""
 
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 
 from opentelemetry.context import Context
 from opentelemetry.metrics import CallbackOptions, Meter, Observation
 
-from etcd_aio.contrib.clients import Clients
+from etcd_aio.contrib.clients import Clients, ready_endpoints, stream_counts
 from etcd_aio.contrib.otel import semconv
 from etcd_aio.contrib.otel.addresses import address_of
-from etcd_aio.types import EndpointStatistics, StreamStatistics
+from etcd_aio.types import EndpointStatistics, Health
 
 
 class Instruments:
@@ -70,7 +69,7 @@ class Instruments:
 
 
 class Gauges:
-    """What is read of clients when metrics are collected.
+    """The values that are read of clients when metrics are collected.
 
     An endpoint of several clients of one name is up if one of them says so.
 
@@ -84,31 +83,26 @@ class Gauges:
     def up(self, options: CallbackOptions) -> Iterable[Observation]:
         """Whether endpoints are connected and healthy."""
         del options
-        return self._of_endpoints(lambda ready: int(any(one.health.name == "HEALTHY" for one in ready)))
+        return self._of_endpoints(lambda ready: int(any(endpoint.health is Health.HEALTHY for endpoint in ready)))
 
     def latency(self, options: CallbackOptions) -> Iterable[Observation]:
         """Latencies of the endpoints that are connected."""
         del options
-        return self._of_endpoints(lambda ready: max((one.latency for one in ready), default=None))
+        return self._of_endpoints(lambda ready: max((endpoint.latency for endpoint in ready), default=None))
 
     def streams(self, options: CallbackOptions) -> Iterable[Observation]:
         """How many streams are open, and how many wait for a member."""
         del options
-        found = Counter((one.method, "open" if one.is_open else "waiting", one.client) for one in self._read_streams())
-        for (method, state, client), number in sorted(found.items()):
+        for (method, state, client), number in stream_counts(self._clients.read(lambda client: client.streams())):
             labels = {semconv.RPC_METHOD: method_name(method), semconv.STREAM_STATE: state, **of_client(client)}
             yield Observation(number, labels)
 
     def _of_endpoints(self, value_of: Callable[[list[EndpointStatistics]], float | None]) -> Iterator[Observation]:
-        endpoints = [one for found in self._clients.read(lambda client: client.statistics()) for one in found]
-        for name, client in dict.fromkeys((one.endpoint, one.client) for one in endpoints):
-            ready = [one for one in endpoints if (one.endpoint, one.client, one.state.name) == (name, client, "READY")]
+        read = self._clients.read(lambda client: client.statistics())
+        for (name, client), ready in ready_endpoints(read).items():
             value = value_of(ready)
             if value is not None:
                 yield Observation(value, {**address_of(name), **of_client(client)})
-
-    def _read_streams(self) -> list[StreamStatistics]:
-        return [one for found in self._clients.read(lambda client: client.streams()) for one in found]
 
 
 def of_client(name: str) -> dict[str, str]:

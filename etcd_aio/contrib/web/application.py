@@ -8,13 +8,13 @@ import inspect
 import os
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
-from typing import ClassVar, Literal, TypeAlias, TypeVar, get_args
+from typing import ClassVar, Literal, TypeAlias, TypedDict, TypeVar, get_args
 
 from etcd_aio import Client, KeyLike
 from etcd_aio.arguments import encode_key, finite_seconds, flag, whole_number
 from etcd_aio.base import when_constructed
 from etcd_aio.contrib.source import ClientSource, new_client
-from etcd_aio.contrib.web.jobs import Job, Jobs, Work
+from etcd_aio.contrib.web.jobs import LeaderJob, LeaderJobs, Work
 from etcd_aio.contrib.web.readiness import Readiness, ReadinessCheck
 from etcd_aio.contrib.web.singleton import Singleton
 
@@ -24,14 +24,24 @@ Ready: TypeAlias = Literal["lazy", "connected"]
 AnyWork = TypeVar("AnyWork", bound=Work)
 
 
-class _Worker:
-    """What one start of the application has: its client, its check, its jobs."""
+class ApplicationOptions(TypedDict, total=False):
+    """The keyword arguments of `EtcdApplication`, which the classes for frameworks take too."""
+
+    ready: Ready
+    ready_timeout: float
+    shutdown_timeout: float
+    read: bool
+    details: bool
+
+
+class _StartedWorker:
+    """A worker process from one start of the application to its end: its client, its check, its jobs."""
 
     def __init__(self, client: Client, *, read: bool) -> None:
         self.client = client
         self.process = os.getpid()
         self.check = ReadinessCheck(client, read=read)
-        self.jobs: Jobs | None = None
+        self.jobs: LeaderJobs | None = None
 
 
 class EtcdApplication:
@@ -74,8 +84,8 @@ class EtcdApplication:
         self._shutdown_timeout = finite_seconds(shutdown_timeout, "shutdown_timeout")
         self._reads = flag(read, "read")
         self._details = flag(details, "details")
-        self._jobs: dict[bytes, Job] = {}
-        self._worker: _Worker | None = None
+        self._jobs: dict[bytes, LeaderJob] = {}
+        self._worker: _StartedWorker | None = None
 
     @when_constructed
     def __repr__(self) -> str:
@@ -112,7 +122,7 @@ class EtcdApplication:
         """
         if self._own() is not None:
             raise RuntimeError("it runs already: each application needs an object of its own")
-        worker = self._worker = _Worker(new_client(self._source), read=self._reads)
+        worker = self._worker = _StartedWorker(new_client(self._source), read=self._reads)
         try:
             await worker.client.connect()
             if self._ready == "connected":
@@ -125,7 +135,7 @@ class EtcdApplication:
     def start_jobs(self) -> None:
         """Make this worker a candidate for its background tasks."""
         worker = self._running()
-        worker.jobs = Jobs(worker.client, tuple(self._jobs.values()))
+        worker.jobs = LeaderJobs(worker.client, tuple(self._jobs.values()))
 
     async def stop_jobs(self) -> None:
         """End the background tasks within `shutdown_timeout`; other workers take over. Safe to repeat."""
@@ -151,12 +161,12 @@ class EtcdApplication:
             self._worker = None
             await worker.client.aclose()
 
-    def _own(self) -> _Worker | None:
-        """What was started in this process; that of the parent of a fork is not of this one."""
+    def _own(self) -> _StartedWorker | None:
+        """The worker started in this process, not one inherited by a fork."""
         worker = self._worker
         return worker if worker is not None and worker.process == os.getpid() else None
 
-    def _running(self) -> _Worker:
+    def _running(self) -> _StartedWorker:
         worker = self._own()
         if worker is None:
             raise self.not_running()
@@ -231,7 +241,7 @@ class EtcdApplication:
                 raise ValueError(f"there is a background task {self._jobs[key].shown} of this name already")
             if self._own() is not None:
                 raise RuntimeError("register background tasks before the application starts")
-            self._jobs[key] = Job(name, ttl, work)
+            self._jobs[key] = LeaderJob(name, ttl, work)
             return work
 
         return register

@@ -25,7 +25,7 @@ _GOOD_RUN: Final = 60.0  # seconds without a failure, after which the next one i
 
 
 @dataclass(frozen=True, slots=True)
-class Job:
+class LeaderJob:
     """A background task of the leader.
 
     Attributes:
@@ -44,7 +44,7 @@ class Job:
         return getattr(self.work, "__qualname__", type(self.work).__name__)
 
 
-class Jobs:
+class LeaderJobs:
     """The jobs of one worker: each is a candidate for as long as the worker runs, and works while it leads.
 
     Args:
@@ -52,7 +52,7 @@ class Jobs:
         jobs: what to run.
     """
 
-    def __init__(self, client: Client, jobs: Sequence[Job]) -> None:
+    def __init__(self, client: Client, jobs: Sequence[LeaderJob]) -> None:
         self._log = log_for(logger, client)
         value = f"{socket.gethostname()}:{os.getpid()}"
         self._tasks = [start_background_task(_stand(client, job, value), name=f"etcd_aio {job.shown}") for job in jobs]
@@ -76,7 +76,7 @@ class Jobs:
             self._log.warning("%s was cancelled %.1f s ago and is still running", task.get_name(), timeout)
 
 
-async def _stand(client: Client, job: Job, value: str) -> None:
+async def _stand(client: Client, job: LeaderJob, value: str) -> None:
     loop = asyncio.get_running_loop()
     pauses = Pauses(_AGAIN)
     while True:
@@ -103,7 +103,7 @@ def _is_cancelled() -> bool:
     return task is not None and task.cancelling() > 0
 
 
-def _tenure(client: Client, job: Job) -> Work:
+def _tenure(client: Client, job: LeaderJob) -> Work:
     """The work, which is done once for each leader: when it returns, its worker goes on to lead.
 
     Without this the next worker would run it at once, and so on in a circle.

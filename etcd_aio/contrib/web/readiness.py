@@ -46,10 +46,10 @@ class Readiness:
             details: also the addresses of the endpoints, and the texts of errors, which may name them.
         """
         shown: list[dict[str, str]] = []
-        for one in self.endpoints:
-            entry = {"state": one.state.name, "health": one.health.name}
+        for endpoint in self.endpoints:
+            entry = {"state": endpoint.state.name, "health": endpoint.health.name}
             if details:
-                entry |= {"endpoint": one.endpoint, "reason": one.health_reason}
+                entry |= {"endpoint": endpoint.endpoint, "reason": endpoint.health_reason}
             shown.append(entry)
         found: Document = {"ready": self.is_ready, "endpoints": shown}
         if self.reason:
@@ -90,7 +90,7 @@ class ReadinessCheck:
 
     async def _check(self) -> Readiness:
         endpoints = self._client.statistics()
-        if not any(one.state is ConnectivityState.READY for one in endpoints):
+        if not any(endpoint.state is ConnectivityState.READY for endpoint in endpoints):
             return Readiness(is_ready=False, reason="no member is connected", endpoints=endpoints)
         if not self._reads:
             return Readiness(is_ready=True, reason="", endpoints=endpoints)

@@ -4,6 +4,7 @@ The key `<name>/done` says that it is done, and the lock of the name, whose keys
 in. No lock has a key that ends like that, and the key is in no lock's way, whatever names singletons have.
 """
 
+from contextlib import AsyncExitStack
 from types import TracebackType
 from typing import TYPE_CHECKING
 
@@ -37,7 +38,7 @@ class Singleton(AsyncBlock):
         self._key = encode_key(name, "name") + _SUFFIX
         self._lock: Lock = client.lock(name, ttl=ttl)
         self._is_entered = False
-        self._has_won = False
+        self._won: AsyncExitStack | None = None  # the block, which holds the lock
 
     async def __aenter__(self) -> bool:
         """Wait until it is done, or this worker has won.
@@ -55,15 +56,11 @@ class Singleton(AsyncBlock):
         self._is_entered = True
         if await self._is_done():
             return False
-        await self._lock.__aenter__()
-        try:
-            self._has_won = not await self._is_done()
-        except BaseException as error:  # a cancellation too
-            await self._lock.__aexit__(type(error), error, error.__traceback__)
-            raise
-        if not self._has_won:
-            await self._lock.__aexit__(None, None, None)
-        return self._has_won
+        async with AsyncExitStack() as block:
+            await block.enter_async_context(self._lock)
+            if not await self._is_done():
+                self._won = block.pop_all()
+        return self._won is not None
 
     async def _is_done(self) -> bool:
         return await self._client.get(self._key) is not None
@@ -77,13 +74,10 @@ class Singleton(AsyncBlock):
             LockLostError: the lock was lost, and the block cancelled: another worker may have begun.
             EtcdError: the key could not be written: another worker may run the block again.
         """
-        if not self._has_won:
+        if self._won is None:
             return
-        try:
-            if exc is None:
-                # It says the same whenever it is applied, so it may be repeated.
+        if exc is None:
+            async with self._won:  # the key says the same whenever it is put, so the put may be repeated
                 await self._lock.fenced.txn().then(op.put(self._key, _DONE)).commit(retry="always")
-        except BaseException as error:  # a cancellation too
-            await self._lock.__aexit__(type(error), error, error.__traceback__)
-            raise
-        await self._lock.__aexit__(exc_type, exc, traceback)
+        else:
+            await self._won.__aexit__(exc_type, exc, traceback)

@@ -17,7 +17,7 @@ class Barrier:
         barrier = Barrier(client, "deploy/ready")
         await barrier.hold()
         await barrier.release()
-        await barrier.wait(timeout=30)      in other processes
+        await barrier.wait_released(timeout=30)      in other processes
 
     The key is the name itself, as of Go's `Barrier`. Without a lease it stays until it is released.
 
@@ -120,7 +120,7 @@ class Barrier:
         self._revision = 0
         return result.succeeded
 
-    async def wait(self, *, timeout: float | None = None) -> None:
+    async def wait_released(self, *, timeout: float | None = None) -> None:
         """Wait until the barrier is not held; it returns at once if it is not.
 
         It goes on with other members after a failure, and is not disturbed by compactions. If the barrier is held again

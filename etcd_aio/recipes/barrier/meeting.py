@@ -29,8 +29,8 @@ class Participant:
     revision: int
 
 
-class Step(Enum):
-    """What a participant does next."""
+class MeetingStep(Enum):
+    """The next step of a participant."""
 
     TOO_MANY = "delete its key: there is no place for it"
     WAIT = "wait for `ready`"
@@ -64,8 +64,8 @@ class Await:
     deletes_own: bool
 
 
-Entering: TypeAlias = Step | Open
-Leaving: TypeAlias = Step | Await
+Entering: TypeAlias = MeetingStep | Open
+Leaving: TypeAlias = MeetingStep | Await
 
 
 def entering(
@@ -77,7 +77,7 @@ def entering(
     last: int | None = None,
     is_overdue: bool = False,
 ) -> Entering:
-    """What a participant does that wants to enter.
+    """The next step of a participant that is entering.
 
     Args:
         own: its key.
@@ -91,21 +91,21 @@ def entering(
     """
     known = sorted(listed, key=_revision)
     if own not in known:
-        return Step.GONE
+        return MeetingStep.GONE
     if ready > own.revision:
-        return Step.ENTER if last is None or own.revision <= last else Step.TOO_MANY
-    before = [one for one in known if one.revision < own.revision]
+        return MeetingStep.ENTER if last is None or own.revision <= last else MeetingStep.TOO_MANY
+    before = [member for member in known if member.revision < own.revision]
     if len(before) >= count:
-        return Step.TOO_MANY
-    others = tuple(one for one in before if one.revision > ready)
+        return MeetingStep.TOO_MANY
+    others = tuple(member for member in before if member.revision > ready)
     if len(others) == count - 1:
         return Open((*others, own))
-    waiting = tuple(one for one in known if one.revision > ready)
-    return Open(waiting[:count]) if is_overdue and own in waiting[:count] and len(waiting) >= count else Step.WAIT
+    first = tuple(member for member in known if member.revision > ready)[:count]
+    return Open(first) if is_overdue and own in first and len(first) == count else MeetingStep.WAIT
 
 
 def leaving(own: Participant, listed: Iterable[Participant], last: int) -> Leaving:
-    """What a participant does that leaves.
+    """The next step of a participant that is leaving.
 
     Args:
         own: its key, which may be deleted already.
@@ -113,13 +113,13 @@ def leaving(own: Participant, listed: Iterable[Participant], last: int) -> Leavi
         last: the `create_revision` of the key of the last participant, or the `mod_revision` of the `ready` that it
             entered by.
     """
-    known: Sequence[Participant] = sorted((one for one in listed if one.revision <= last), key=_revision)
+    known: Sequence[Participant] = sorted((member for member in listed if member.revision <= last), key=_revision)
     if not known:
-        return Step.LEFT
+        return MeetingStep.LEFT
     if known[0] != own:
         return Await(known[0], deletes_own=own in known)
-    return Step.LAST if len(known) == 1 else Await(known[-1], deletes_own=False)
+    return MeetingStep.LAST if len(known) == 1 else Await(known[-1], deletes_own=False)
 
 
-def _revision(one: Participant) -> int:
-    return one.revision
+def _revision(member: Participant) -> int:
+    return member.revision

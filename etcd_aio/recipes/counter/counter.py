@@ -8,23 +8,23 @@ sent without a read.
 The key has the number as decimal text, so any client can read and write it.
 """
 
-import asyncio
 from typing import Final, TypeAlias
 
 from etcd_aio import EtcdTimeoutError, Key, KeyValue, TxnResult, op
 from etcd_aio.arguments import encode_key
-from etcd_aio.base import NEVER, UNSET, Timeout, deadline_after, time_left, when_constructed
-from etcd_aio.calls import StoreCalls, Writer, is_exact, writer_for
+from etcd_aio.base import UNSET, Timeout, when_constructed
+from etcd_aio.calls import StoreCalls, Writer
 from etcd_aio.errors import CounterError, CounterLimitError, InvalidRequestError, ResultLostError
-from etcd_aio.recipes.counter.combiner import Call, Combiner
-from etcd_aio.recipes.counter.sums import Refusal, Sums, sums
-from etcd_aio.types import KeyLike, OpResult, shown_key
+from etcd_aio.recipes.calls import RecipeCalls
+from etcd_aio.recipes.combiner import CombinedCall, Combiner
+from etcd_aio.recipes.counter.sums import RefusedAddition, sums
+from etcd_aio.types import KeyLike, shown_key
 
 _MOST_DIGITS: Final = 1000  # Python converts more only if it is told to
 
 _LARGEST: Final = 10**_MOST_DIGITS - 1
 
-_Addition: TypeAlias = Call[int, int]
+_Addition: TypeAlias = CombinedCall[int, int]
 
 
 class Counter:
@@ -56,15 +56,13 @@ class Counter:
         writer: Writer | None = None,
         timeout: Timeout = UNSET,
     ) -> None:
-        self._store = client
         self._key = encode_key(name, "name")
+        self._look = op.get(self._key)
         self._minimum = None if minimum is None else _integer(minimum, "minimum")
         self._maximum = None if maximum is None else _integer(maximum, "maximum")
         if minimum is not None and maximum is not None and minimum > maximum:
             raise InvalidRequestError(f"minimum {minimum} is above maximum {maximum}")
-        self._writer = writer_for(client, writer)
-        self._is_exact = is_exact(self._writer)
-        self._timeout = client.backend.shared.seconds(timeout)
+        self._calls = RecipeCalls(client, writer, timeout)
         self._additions = Combiner[int, int](f"counter {self._key!r}", self._send, self._forget)
         self._value = 0
         self._known_revision: int | None = None  # at which the key had that value; None if that is not known
@@ -75,10 +73,6 @@ class Counter:
 
     async def add(self, number: int = 1, *, timeout: Timeout = UNSET) -> int:
         """Add a number; a negative one is subtracted. A counter that does not exist is 0.
-
-        Args:
-            number: what to add.
-            timeout: seconds for the whole call; None for no limit.
 
         Returns:
             int: the value afterwards. No other addition of any process gets the same state.
@@ -91,20 +85,17 @@ class Counter:
 
         Cancellation: as with every write, if it was sent already; otherwise it is not added.
         """
-        deadline = deadline_after(self._timeout if timeout is UNSET else timeout, asyncio.get_running_loop().time())
+        deadline = self._calls.deadline(timeout)
         return await self._additions.call(_integer(number, "number"), deadline, self._late)
 
     async def get(self, *, timeout: Timeout = UNSET) -> int:
         """Read the value; 0 if the key does not exist.
 
-        Args:
-            timeout: seconds for the whole call; None for no limit.
-
         Raises:
             CounterError: the value of the key is not a number.
             EtcdError: as every read.
         """
-        return self._number(await self._store.get(self._key, timeout=self._timeout if timeout is UNSET else timeout))
+        return self._number(await self._read(self._calls.deadline(timeout)))
 
     async def set(self, value: int, *, expected: int | None = None, timeout: Timeout = UNSET) -> bool:
         """Set the value, whatever it is, or only if it is the expected one.
@@ -126,58 +117,55 @@ class Counter:
         is_below = self._minimum is not None and value < self._minimum
         if is_below or (self._maximum is not None and value > self._maximum):
             raise InvalidRequestError(f"{value} is outside of the limits of the counter")
-        deadline = deadline_after(self._timeout if timeout is UNSET else timeout, asyncio.get_running_loop().time())
+        deadline = self._calls.deadline(timeout)
         if expected is None:
             await self._commit(op.TxnOp(then=(put,)), deadline)
             return True
         _integer(expected, "expected")
-        found = await self._store.get(self._key, timeout=_left(deadline))
+        found = await self._read(deadline)
         while self._number(found) == expected:
             result = await self._put_at(0 if found is None else found.mod_revision, put, deadline)
             if result.succeeded:
                 return True
             if isinstance(result, ResultLostError):
-                found = await self._store.get(self._key, timeout=_left(deadline))
+                found = await self._read(deadline)
             else:
-                found = _as_key(result.responses[0])
+                found = result[self._look]
         return False
 
     # Combining.
 
     async def _send(self, calls: list[_Addition]) -> bool:
         """Send one txn for all. Returns False after a conflict."""
-        deadline = max(one.deadline for one in calls)
+        deadline = max(call.deadline for call in calls)
         if self._known_revision is None:
-            await self._look(deadline)
-        batch, found = self._sums(calls)
-        if batch and not found.is_changed:  # what is remembered may be old, and nothing is sent that would tell
-            await self._look(deadline)
-            batch, found = self._sums(batch)
-        if found.is_changed:
-            for one in batch:
-                one.is_sent = True
-            put = op.put(self._key, str(found.total))
+            self._learn(await self._read(deadline))
+        batch, outcomes, total = self._sums(calls)
+        if batch and total is None:  # what is remembered may be old, and nothing is sent that would tell
+            self._learn(await self._read(deadline))
+            batch, outcomes, total = self._sums(batch)
+        if total is not None:
+            for call in batch:
+                call.is_sent = True
+            put = op.put(self._key, str(total))
             result = await self._put_at(self._known_revision or 0, put, deadline)
             if not result.succeeded:
                 if isinstance(result, ResultLostError):
                     self._forget()
                 else:
-                    self._learn(_as_key(result.responses[0]))
+                    self._learn(result[self._look])
                 return False
-            self._value, self._known_revision = found.total, result.revision
-        for one, outcome in zip(batch, found.outcomes, strict=True):
-            one.resolve(self._refused(outcome, one.work) if isinstance(outcome, Refusal) else outcome)
+            self._value, self._known_revision = total, result.revision
+        for call, outcome in zip(batch, outcomes, strict=True):
+            call.resolve(self._refused(outcome, call.work) if isinstance(outcome, RefusedAddition) else outcome)
         return True
 
-    def _sums(self, calls: list[_Addition]) -> tuple[list[_Addition], Sums]:
-        """What is sent, and what comes of it. A call that has ended meanwhile was told that nothing is added."""
-        batch = [one for one in calls if not one.has_ended]
+    def _sums(self, calls: list[_Addition]) -> tuple[list[_Addition], list[int | RefusedAddition], int | None]:
+        """The calls to send, and their sums. A call that has ended meanwhile has raised that nothing was added."""
+        batch = [call for call in calls if not call.has_ended]
         least = -_LARGEST if self._minimum is None else self._minimum
         most = _LARGEST if self._maximum is None else self._maximum
-        return batch, sums(self._value, [one.work for one in batch], least, most)
-
-    async def _look(self, deadline: float) -> None:
-        self._learn(await self._store.get(self._key, timeout=_left(deadline)))
+        return batch, *sums(self._value, [call.work for call in batch], least, most)
 
     def _learn(self, kv: KeyValue | None) -> None:
         self._value = self._number(kv)
@@ -193,15 +181,15 @@ class Counter:
         """
         guard = Key(self._key).mod_revision == revision
         try:
-            return await self._commit(op.TxnOp((guard,), (put,), (op.get(self._key),)), deadline)
+            return await self._commit(op.TxnOp((guard,), (put,), (self._look,)), deadline)
         except ResultLostError as lost:
             return lost
 
     async def _commit(self, txn: op.TxnOp, deadline: float) -> TxnResult:
-        # A store must not repeat it by itself, whatever its mode is: a copy that meets the first one's effect would be
-        # taken for a conflict, and added once more.
-        through = self._writer.txn().when(*txn.when).then(*txn.then).otherwise(*txn.otherwise)
-        return await through.commit(timeout=_left(deadline), retry=None if self._is_exact else "safe")
+        return await self._calls.commit(txn, deadline)
+
+    async def _read(self, deadline: float) -> KeyValue | None:
+        return await self._calls.do(self._look, deadline)
 
     def _number(self, kv: KeyValue | None) -> int:
         if kv is None:
@@ -211,7 +199,7 @@ class Counter:
             raise CounterError(f"the value of {shown_key(self._key)} is not a whole number in decimal digits")
         return int(kv.value)
 
-    def _refused(self, refusal: Refusal, number: int) -> CounterLimitError:
+    def _refused(self, refusal: RefusedAddition, number: int) -> CounterLimitError:
         bound, limit = ("maximum", self._maximum) if number > 0 else ("minimum", self._minimum)
         if limit is None:
             text = f"{shown_key(self._key)} would have more than {_MOST_DIGITS} digits"
@@ -223,14 +211,6 @@ class Counter:
         error = EtcdTimeoutError(f"the counter {shown_key(self._key)} was not changed in time")
         error.maybe_applied = is_sent
         return error
-
-
-def _as_key(reply: OpResult) -> KeyValue | None:
-    return reply if isinstance(reply, KeyValue) else None
-
-
-def _left(deadline: float) -> float | None:
-    return None if deadline == NEVER else time_left(deadline, asyncio.get_running_loop().time())
 
 
 def _integer(number: int, what: str) -> int:

@@ -5,9 +5,10 @@ from typing import Final
 
 from etcd_aio import EtcdTimeoutError
 from etcd_aio.arguments import encode_key, whole_number
-from etcd_aio.base import NEVER, SOON, UNSET, Pauses, Timeout, deadline_after, time_left, when_constructed
+from etcd_aio.base import NEVER, SOON, UNSET, Pauses, Timeout, when_constructed
 from etcd_aio.calls import StoreCalls, Writer
 from etcd_aio.errors import CounterError, EtcdError
+from etcd_aio.recipes.calls import seconds_left
 from etcd_aio.recipes.counter.counter import Counter
 from etcd_aio.types import KeyLike, shown_key
 
@@ -49,7 +50,6 @@ class IdAllocator:
         self._key = encode_key(name, "name")
         self._counter = Counter(client, name, writer=writer, timeout=timeout)
         self._block = whole_number(block, "block", minimum=1)
-        self._timeout = client.backend.shared.seconds(timeout)
         self._next = 1
         self._last = 0
         self._taking = asyncio.Lock()
@@ -66,9 +66,6 @@ class IdAllocator:
     async def next(self, *, timeout: Timeout = UNSET) -> int:
         """Take an id; the first one is 1.
 
-        Args:
-            timeout: seconds for the whole call; None for no limit.
-
         Raises:
             CounterError: the value of the key is not a number; or it was deleted or set back, so that ids would be
                 given again. Only a process that has had larger ids can notice that.
@@ -77,8 +74,7 @@ class IdAllocator:
         Cancellation: no id is given to two callers; some may be given to none.
         """
         if self._next > self._last:
-            limit = self._timeout if timeout is UNSET else timeout
-            deadline = deadline_after(limit, asyncio.get_running_loop().time())
+            deadline = self._counter._calls.deadline(timeout)
             scope = asyncio.timeout_at(None if deadline == NEVER else deadline)
             try:
                 async with scope, self._taking:
@@ -99,7 +95,7 @@ class IdAllocator:
 
     async def _take(self, deadline: float, pauses: Pauses) -> None:
         """Take a block; return without one if it is not known whether it was taken."""
-        left = None if deadline == NEVER else time_left(deadline, asyncio.get_running_loop().time())
+        left = seconds_left(deadline)
         try:
             last = await self._counter.add(self._block, timeout=left)
         except EtcdError as error:

@@ -1,4 +1,4 @@
-"""Sums: what each of several additions, made one after the other, makes of a number with limits. Pure."""
+"""Sums: the result of each of several additions, made one after the other to a number with limits. Pure."""
 
 from collections.abc import Sequence
 
@@ -6,7 +6,7 @@ from etcd_aio.dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)
-class Refusal:
+class RefusedAddition:
     """An addition that was left out, since it would have left the limits.
 
     Attributes:
@@ -16,22 +16,9 @@ class Refusal:
     value: int
 
 
-@dataclass(frozen=True, slots=True)
-class Sums:
-    """What additions make of a number.
-
-    Attributes:
-        outcomes: for each addition the number after it, or why it was left out.
-        total: the number after all of them.
-        is_changed: whether one of them was made.
-    """
-
-    outcomes: tuple[int | Refusal, ...]
-    total: int
-    is_changed: bool
-
-
-def sums(before: int, additions: Sequence[int], minimum: int | None, maximum: int | None) -> Sums:
+def sums(
+    before: int, additions: Sequence[int], minimum: int | None, maximum: int | None
+) -> tuple[list[int | RefusedAddition], int | None]:
     """Make additions one after the other.
 
     An addition towards the limits is made although the number is still outside of them.
@@ -41,16 +28,19 @@ def sums(before: int, additions: Sequence[int], minimum: int | None, maximum: in
         additions: what is added, in this order.
         minimum: the smallest number that a subtraction may leave; None if there is none.
         maximum: the largest number that an addition may leave; None if there is none.
+
+    Returns:
+        For each addition the number after it, or why it was left out; and the last number, None if none was made.
     """
-    outcomes: list[int | Refusal] = []
-    total = before
+    outcomes: list[int | RefusedAddition] = []
+    value, last = before, None
     for addition in additions:
-        after = total + addition
+        after = value + addition
         is_below = addition < 0 and minimum is not None and after < minimum
         is_above = addition > 0 and maximum is not None and after > maximum
         if is_below or is_above:
-            outcomes.append(Refusal(total))
+            outcomes.append(RefusedAddition(value))
         else:
-            total = after
-            outcomes.append(total)
-    return Sums(tuple(outcomes), total, any(isinstance(outcome, int) for outcome in outcomes))
+            value = last = after
+            outcomes.append(value)
+    return outcomes, last

@@ -6,17 +6,15 @@ at one revision.
 """
 
 import logging
-from collections.abc import AsyncIterator
 from secrets import token_bytes
-from types import TracebackType
-from typing import ClassVar, Final, Self
+from typing import ClassVar, Final
 
-from etcd_aio import KeyLike, KeyRange, KeyValue
+from etcd_aio import KeyLike, KeyRange
 from etcd_aio.arguments import check_text, encode_key, to_bytes, whole_number
-from etcd_aio.base import UNSET, NotAwaitable, Timeout, when_constructed
-from etcd_aio.cache import Cache, CacheChanges
+from etcd_aio.base import UNSET, Timeout, when_constructed
+from etcd_aio.cache import Derived
 from etcd_aio.calls import StoreCalls
-from etcd_aio.errors import ClientUsageError, InvalidRequestError, MemberConflictError
+from etcd_aio.errors import InvalidRequestError, MemberConflictError
 from etcd_aio.recipes.group.hash_ring import DEFAULT_REPLICAS
 from etcd_aio.recipes.group.members import GroupView, members_of
 from etcd_aio.recipes.group.ring import Ring
@@ -86,17 +84,11 @@ class Group:
         Raises:
             InvalidRequestError, TypeError: an argument is invalid. Nothing was sent.
         """
-        if member is None:
-            member = token_bytes(16).hex()
-        return Membership(
-            self._store,
-            self._prefix,
-            member,
-            to_bytes(value, "value"),
-            ttl=self._ttl,
-            on_conflict=on_conflict,
-            timeout=timeout,
-        )
+        name = token_bytes(16).hex() if member is None else check_text(member, "member")
+        if "/" in name:
+            raise InvalidRequestError("member must not have a slash, which ends the name of the group")
+        key, content = self._prefix + encode_key(name, "member"), to_bytes(value, "value")
+        return Membership(self._store, key, content, ttl=self._ttl, on_conflict=on_conflict, timeout=timeout)
 
     async def members(self, *, timeout: Timeout = UNSET) -> GroupView:
         """The present members, by one linearizable read.
@@ -110,13 +102,14 @@ class Group:
         found = await self._store.range(prefix=self._prefix, timeout=timeout)
         return GroupView(found.revision, members_of(found.kvs, self._prefix))
 
-    def observe(self) -> "GroupViews":
-        """Follow the members: `async with group.observe() as views:`, then `async for view in views:`.
+    def cache(self) -> "GroupCache":
+        """Follow the members: `async with group.cache() as members:`, then `async for view in members.changes():`.
 
         The present members come at once, then those after each change. Only a consumer that is slower than the changes
-        misses some in between; the newest ones always come. In an outage the last ones stay.
+        misses some in between; the newest ones always come. In an outage the last ones stay. `members.view` has the
+        present ones.
         """
-        return GroupViews(self._store, self._prefix)
+        return GroupCache(self._store, self._prefix)
 
     def ring(self, *, replicas: int = DEFAULT_REPLICAS) -> Ring:
         """Divide keys among the members: `async with group.ring() as ring:`, then `ring.owner("user/42")`.
@@ -135,53 +128,21 @@ class Membership(KeptEntry):
     """A member of a group, within a block: `async with group.join("host-1") as membership:`.
 
     Entering puts the key of the member, leaving deletes it. In between it is kept alive, and put again whenever its
-    lease was lost, after an outage of any length. The block is not cancelled by a loss; `is_member` tells.
+    lease was lost, after an outage of any length. The block is not cancelled by a loss; `is_registered` tells.
 
     Attributes:
         key: the key of the member.
-        name: its name.
     """
 
     usage: ClassVar[str] = "a membership cannot be awaited: write `async with group.join(...) as membership:`"
-    _entering: ClassVar[str] = "async with group.join(...) as membership:"
+    _conflict = MemberConflictError
+    _logger = logger
     _watches: ClassVar[bool] = True
 
-    def __init__(
-        self,
-        store: StoreCalls,
-        prefix: bytes,
-        member: str,
-        value: bytes,
-        *,
-        ttl: int,
-        on_conflict: OnConflict,
-        timeout: Timeout,
-    ) -> None:
-        encoded = encode_key(check_text(member, "member"), "member")
-        if b"/" in encoded:
-            raise InvalidRequestError("member must not have a slash, which ends the name of the group")
-        super().__init__(
-            store,
-            prefix + encoded,
-            value,
-            ttl=ttl,
-            on_conflict=on_conflict,
-            drain=0.0,
-            timeout=timeout,
-            conflict=MemberConflictError,
-            logger=logger,
-        )
-        self.name = member
-
     @property
-    def is_member(self) -> bool:
-        """Whether the key of the member is there, as far as this process can know. Thread-safe.
-
-        It looks at the clock, so it is right at once when the event loop, the process or the machine was stopped, and
-        it turns False before etcd deletes the key. If another client deletes the key, or replaces it, a watch tells: a
-        key that was deleted is put again, and one that was replaced by another process when that is gone.
-        """
-        return self.is_registered
+    def name(self) -> str:
+        """The name of the member."""
+        return self.key.rpartition(b"/")[2].decode()
 
     async def update(self, value: ValueLike, *, timeout: Timeout = UNSET) -> None:
         """Change the value. It is applied once, and in the order of the calls.
@@ -201,58 +162,29 @@ class Membership(KeptEntry):
         await self._update(to_bytes(value, "value"), timeout)
 
 
-class GroupViews(NotAwaitable, AsyncIterator[GroupView]):
-    """The members of a group, after each change; made by `Group.observe`.
+class GroupCache(Derived[GroupView, GroupView]):
+    """The members of a group, kept up to date in memory: `async with group.cache() as members:`.
 
-    It is iterated over within its block, by one task. Cancelling a step loses nothing. Iterating raises `CacheError` if
-    the client is closed, or the user may not read the group any more.
+    Entering reads them; from then on they follow etcd. In an outage the last ones stay, also while the user may not
+    read the group. Any number of tasks may use one object.
     """
 
-    usage: ClassVar[str] = "views cannot be awaited: write `async with group.observe() as views:`"
+    usage: ClassVar[str] = "members cannot be awaited: write `async with group.cache() as members:`"
+    _noun: ClassVar[str] = "a cache of a group"
 
     def __init__(self, store: StoreCalls, prefix: bytes) -> None:
+        super().__init__(store, KeyRange.of(prefix=prefix), what=f"members of {shown_key(prefix[:-1])}", logger=logger)
         self._prefix = prefix
-        self._cache: Cache[KeyValue] = Cache(store, KeyRange.of(prefix=prefix))
-        self._changes: CacheChanges | None = None
-        self._told: GroupView | None = None
 
-    @when_constructed
-    def __repr__(self) -> str:
-        return f"<GroupViews of {self._cache!r}>"
-
-    async def __aenter__(self) -> Self:
-        """Read the members.
+    @property
+    def view(self) -> GroupView:
+        """The present members. It is a plain read from memory, and does not change.
 
         Raises:
-            EtcdError: they could not be read.
-            ClientUsageError: it was entered before, or the client is closed.
-
-        Cancellation leaves nothing behind.
+            ClientUsageError: the block was not entered.
         """
-        await self._cache.__aenter__()
-        self._changes = self._cache.changes()
-        return self
+        return self._read()
 
-    async def __aexit__(
-        self, exc_type: type[BaseException] | None, exc: BaseException | None, traceback: TracebackType | None
-    ) -> None:
-        await self.aclose()
-
-    async def aclose(self) -> None:
-        """End the watch. Leaving does this. Safe to repeat."""
-        await self._cache.aclose()
-
-    def __aiter__(self) -> Self:
-        return self
-
-    async def __anext__(self) -> GroupView:
-        if self._changes is None:
-            raise ClientUsageError("not entered: write `async with group.observe() as views:`")
-        revision = self._cache.revision
-        while True:
-            if self._told is not None:
-                revision, _ = await anext(self._changes)
-            members = members_of(self._cache.range().values(), self._prefix)
-            if self._told is None or members != self._told.members:
-                self._told = GroupView(revision, members)
-                return self._told
+    def _make(self) -> GroupView:
+        members, before = members_of(self._cache.range().values(), self._prefix), self._value
+        return before if before and before.members == members else GroupView(self._cache.revision, members)

@@ -13,6 +13,7 @@ and an arc is merged when it is first asked for: that takes one step for each me
 from array import array
 from bisect import bisect_left
 from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import field
 from hashlib import blake2b
 from struct import Struct
 from typing import Final, TypeAlias
@@ -58,9 +59,9 @@ def sorted_points(name: str, replicas: int) -> "array[int]":
     return array("Q", sorted(points_of(name, replicas)))
 
 
-@dataclass(frozen=True, slots=True, init=False, repr=False, eq=False)
+@dataclass(frozen=True, slots=True, init=False, repr=False)
 class HashRing:
-    """Which member each key belongs to, for one set of members: `HashRing(["host-1", "host-2"]).owner("user/42")`.
+    """The member that each key belongs to, for one set of members: `HashRing(["host-1", "host-2"]).owner("user/42")`.
 
     Two rings of the same names, replicas and epoch are equal.
 
@@ -84,14 +85,16 @@ class HashRing:
     members: tuple[str, ...]
     replicas: int
     epoch: int
-    _of_member: "Mapping[str, array[int]]"
-    _arcs: dict[int, _Arc]
-    _shift: int
+    _of_member: "Mapping[str, array[int]]" = field(compare=False)
+    _arcs: dict[int, _Arc] = field(compare=False)
+    _shift: int = field(compare=False)
 
     def __init__(self, names: Collection[str], *, replicas: int = DEFAULT_REPLICAS, epoch: int = 0) -> None:
         if isinstance(names, str):
             raise TypeError("names must be several: write [name]")
-        self._fill(names, checked_replicas(replicas), whole_number(epoch, "epoch"), {})
+        if whole_number(replicas, "replicas", minimum=1) > _MOST_REPLICAS:
+            raise InvalidRequestError(f"replicas must be at most {_MOST_REPLICAS}, got {replicas}")
+        self._fill(names, replicas, whole_number(epoch, "epoch"), {})
 
     def _fill(self, names: Iterable[str], replicas: int, epoch: int, known: "Mapping[str, array[int]]") -> None:
         members = tuple(sorted(set(names)))
@@ -103,8 +106,8 @@ class HashRing:
             "_arcs": {},
             "_shift": _RING_BITS - (replicas - 1).bit_length(),
         }
-        for field, value in fields.items():
-            object.__setattr__(self, field, value)
+        for name, value in fields.items():
+            object.__setattr__(self, name, value)
 
     def replaced(
         self, names: Collection[str], epoch: int, known: "Mapping[str, array[int]] | None" = None
@@ -124,14 +127,6 @@ class HashRing:
 
     def __repr__(self) -> str:
         return f"<HashRing of {len(self.members)} members epoch={self.epoch}>"
-
-    def __eq__(self, other: object) -> bool:
-        if not isinstance(other, HashRing):
-            return NotImplemented
-        return (self.members, self.replicas, self.epoch) == (other.members, other.replicas, other.epoch)
-
-    def __hash__(self) -> int:
-        return hash((self.members, self.replicas, self.epoch))
 
     def owner(self, key: KeyLike) -> str:
         """The name of the member that a key belongs to.
@@ -172,7 +167,7 @@ class HashRing:
         return tuple(found)
 
     def _from(self, place: int) -> Iterator[str]:
-        """Whose the points are from a place on, round the ring without an end."""
+        """The owners of the points from a place on, round the ring without an end."""
         number = place >> self._shift
         points, owners = self._arc(number)
         yield from owners[bisect_left(points, place) :]
@@ -195,14 +190,3 @@ class HashRing:
             found = tuple(sorted(owner_of))
             self._arcs[number] = arc = found, tuple(map(owner_of.__getitem__, found))
         return arc
-
-
-def checked_replicas(replicas: int) -> int:
-    """The number of points, if it is one.
-
-    Raises:
-        InvalidRequestError, TypeError: it is none.
-    """
-    if whole_number(replicas, "replicas", minimum=1) > _MOST_REPLICAS:
-        raise InvalidRequestError(f"replicas must be at most {_MOST_REPLICAS}, got {replicas}")
-    return replicas

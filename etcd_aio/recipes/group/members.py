@@ -60,11 +60,8 @@ class GroupView:
 
 def members_of(kvs: Iterable[KeyValue], prefix: bytes) -> tuple[GroupMember, ...]:
     """The members whose keys these are, sorted by name. Keys of other kinds below the prefix are left out."""
-    found = []
-    for kv in kvs:
-        name = member_name(kv.key, prefix)
-        if name is not None:
-            found.append(GroupMember(name, kv.value, kv.lease, kv.mod_revision, kv.key))
+    named = ((member_name(kv.key, prefix), kv) for kv in kvs)
+    found = [GroupMember(name, kv.value, kv.lease, kv.mod_revision, kv.key) for name, kv in named if name is not None]
     return tuple(sorted(found, key=lambda member: member.name))
 
 

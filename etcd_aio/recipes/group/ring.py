@@ -20,60 +20,52 @@ these are there, a moment later, the epoch is too small, so writes with it may b
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Mapping
-from types import TracebackType
-from typing import TYPE_CHECKING, ClassVar, Self
+import logging
+from typing import TYPE_CHECKING, ClassVar, Final
 
-from etcd_aio import KeyLike, KeyRange, KeyValue
-from etcd_aio.base import UNSET, NotAwaitable, Timeout, when_constructed
-from etcd_aio.cache import Cache, KeySetChanges
+from etcd_aio import KeyLike, KeyRange
+from etcd_aio.cache import Derived, KeySetChanges
 from etcd_aio.calls import StoreCalls
-from etcd_aio.errors import ClientUsageError
 from etcd_aio.recipes.group.hash_ring import POINTS_AT_ONCE, HashRing, sorted_points
 from etcd_aio.recipes.group.members import GroupMember, member_name, members_of
+from etcd_aio.types import shown_key
 
 if TYPE_CHECKING:
     from array import array
 
+logger: Final = logging.getLogger("etcd_aio.groups")
 
-class Ring(NotAwaitable):
+
+class Ring(Derived[HashRing, HashRing]):
     """The keys divided among the members of a group: `async with group.ring() as ring:`.
 
-    Entering reads the members; from then on they follow etcd. In an outage the last ones stay. Any number of tasks may
-    use one object.
+    Entering reads the members, and computes their points with a pause after each few thousand; from then on they follow
+    etcd. In an outage the last ones stay, also while the user may not read the group. After the end no assignment can
+    be read, and `changes()` raises `CacheError`: nothing must be divided by it any more.
+
+    `changes()` gives the present assignment, then one after each member that joins or leaves. If the members are the
+    same again by then, it differs by its epoch alone. Any number of tasks may use one object.
     """
 
     usage: ClassVar[str] = "a ring cannot be awaited: write `async with group.ring() as ring:`"
+    _noun: ClassVar[str] = "a ring"
+    _stays: ClassVar[bool] = False
 
     def __init__(self, store: StoreCalls, prefix: bytes, replicas: int) -> None:
+        super().__init__(store, KeyRange.of(prefix=prefix), what=f"members of {shown_key(prefix[:-1])}", logger=logger)
         self._prefix = prefix
         self._hashes = HashRing((), replicas=replicas)
-        self._cache: Cache[KeyValue] = Cache(store, KeyRange.of(prefix=prefix))
         self._members: dict[str, GroupMember] = {}
-        self._joins_and_leaves: KeySetChanges | None = None  # from entering on
-        self._version = -1  # of the content that the members were read from
+        self._known: dict[str, array[int]] = {}  # points that are not in `_hashes` yet
+        self._joins_and_leaves: KeySetChanges | None = None  # of the cache
 
-    @when_constructed
-    def __repr__(self) -> str:
-        return f"<Ring of {self._cache!r}>"
+    def _follower(self) -> KeySetChanges:
+        followed = self._cache.key_set_changes(lambda key: member_name(key, self._prefix) is not None)
+        self._joins_and_leaves = followed
+        return followed
 
-    async def __aenter__(self) -> Self:
-        """Read the members, and compute their points, with a pause after each few thousand.
-
-        Raises:
-            EtcdError: they could not be read.
-            ClientUsageError: it was entered before, or the client is closed.
-
-        Cancellation leaves nothing behind.
-        """
-        await self._cache.__aenter__()
-        try:
-            self._joins_and_leaves = self._follow()
-            self._assign(await self._points())
-        except BaseException:  # a cancellation too
-            await self._cache.aclose()
-            raise
-        return self
+    async def _prepare(self) -> None:
+        self._known = await self._points()
 
     async def _points(self) -> "dict[str, array[int]]":
         """The points of the members, computed in turns of the loop."""
@@ -87,17 +79,20 @@ class Ring(NotAwaitable):
                 await asyncio.sleep(0)
         return found
 
-    def _follow(self) -> KeySetChanges:
-        return self._cache.key_set_changes(lambda key: member_name(key, self._prefix) is not None)
+    def _epoch(self) -> int:
+        return 0 if self._joins_and_leaves is None else self._joins_and_leaves.revision
 
-    async def __aexit__(
-        self, exc_type: type[BaseException] | None, exc: BaseException | None, traceback: TracebackType | None
-    ) -> None:
-        await self.aclose()
+    def _version(self) -> object:
+        return self._cache.content_version, self._epoch()
 
-    async def aclose(self) -> None:
-        """End the watch. Leaving does this. Safe to repeat."""
-        await self._cache.aclose()
+    def _make(self) -> HashRing:
+        members = members_of(self._cache.range().values(), self._prefix)
+        self._members = {member.name: member for member in members}
+        known, self._known = self._known, {}
+        # A store that was replaced may have other members at the same revision.
+        if (self._epoch(), *self._members) != (self._hashes.epoch, *self._hashes.members):
+            self._hashes = self._hashes.replaced(self._members, self._epoch(), known)
+        return self._hashes
 
     # State.
 
@@ -106,27 +101,10 @@ class Ring(NotAwaitable):
         """The present assignment. It is a plain read from memory, and does not change; it is made at the first use.
 
         Raises:
-            CacheError: the block was left, or has ended: the client is closed, or the user may not read the group any
-                more.
+            CacheError: the block was left, or the client is closed.
             ClientUsageError: the block was not entered.
         """
-        followed = self._joins_and_leaves
-        if followed is None:
-            raise ClientUsageError("not entered: write `async with group.ring() as ring:`")
-        if self._cache.content_version != self._version or followed.revision != self._hashes.epoch:
-            self._assign({})
-        else:
-            len(self._cache)  # raises if it has ended
-        return self._hashes
-
-    def _assign(self, known: "Mapping[str, array[int]]") -> None:
-        cache, followed = self._cache, self._joins_and_leaves
-        self._members = {member.name: member for member in members_of(cache.range().values(), self._prefix)}
-        self._version = cache.content_version
-        assert followed is not None  # noqa: S101 - it was entered
-        # A store that was replaced may have other members at the same revision.
-        if (followed.revision, *sorted(self._members)) != (self._hashes.epoch, *self._hashes.members):
-            self._hashes = self._hashes.replaced(self._members, followed.revision, known)
+        return self._read()
 
     @property
     def epoch(self) -> int:
@@ -158,11 +136,6 @@ class Ring(NotAwaitable):
         names = self.assignment.members
         return tuple(self._members[name] for name in names)
 
-    @property
-    def age(self) -> float:
-        """Seconds: every change that was made longer ago is seen. It grows in an outage. See `Cache.age`."""
-        return self._cache.age
-
     def owner(self, key: KeyLike) -> GroupMember:
         """The member that a key belongs to.
 
@@ -190,55 +163,3 @@ class Ring(NotAwaitable):
         """
         names = self.assignment.owners(key, count)
         return tuple(self._members[name] for name in names)
-
-    async def wait_current(self, *, timeout: Timeout = UNSET) -> None:
-        """Wait until every change is seen that was made before this call.
-
-        Args:
-            timeout: seconds. Default: 5.
-
-        Raises:
-            EtcdTimeoutError: it was not seen in time.
-            CacheError: as `assignment`.
-
-        Cancellation leaves nothing behind.
-        """
-        await self._cache.wait_current(timeout=timeout)
-
-    def changes(self) -> "RingChanges":
-        """Follow the assignments: `async for assignment in ring.changes():`.
-
-        The present one comes at once, then one after each member that joins or leaves. Only a consumer that is slower
-        than the changes misses some in between; the newest one always comes. If the members are the same again by then,
-        it differs by its epoch alone.
-
-        Raises:
-            CacheError: as `assignment`.
-        """
-        _ = self.assignment  # raises, if there is none
-        return RingChanges(self, self._follow())
-
-
-class RingChanges(AsyncIterator[HashRing]):
-    """The assignments of a ring; made by `Ring.changes`. Cancelling a step loses nothing."""
-
-    def __init__(self, ring: Ring, changes: KeySetChanges) -> None:
-        self._ring = ring
-        self._changes = changes
-        self._told: HashRing | None = None
-
-    def __aiter__(self) -> Self:
-        return self
-
-    async def __anext__(self) -> HashRing:
-        while True:
-            if self._told is not None:
-                await anext(self._changes)
-            assignment = self._ring.assignment
-            if assignment != self._told:
-                self._told = assignment
-                return assignment
-
-    async def aclose(self) -> None:
-        """End the iteration. Safe to repeat."""
-        await self._changes.aclose()

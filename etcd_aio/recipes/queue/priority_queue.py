@@ -4,24 +4,16 @@ The key of an item is `<name>/<priority, 5 digits>/<number, 16 digits>`. `sequen
 `taking.py` takes the items.
 """
 
-import asyncio
 import re
 from collections.abc import Iterable
 from typing import Final
 
-from etcd_aio import InvalidRequestError
-from etcd_aio.arguments import whole_number
-from etcd_aio.base import UNSET, Timeout, deadline_after
+from etcd_aio.base import UNSET, Timeout
 from etcd_aio.calls import StoreCalls, Writer
-from etcd_aio.recipes.queue.queue import ItemQueue, encoded_values, put_in_doubt
+from etcd_aio.recipes.queue.putting import DEFAULT_PRIORITY, checked_priority, encoded_values
+from etcd_aio.recipes.queue.queue import ItemQueue
 from etcd_aio.recipes.queue.sequence import MOST_ITEMS, Sequence
-from etcd_aio.types import KeyLike, ValueLike, shown_key
-
-DEFAULT_PRIORITY: Final = 100
-"""Priority of an item that is put without one; there is room before and behind it."""
-
-LAST_PRIORITY: Final = 65535
-"""The largest priority: Go's are numbers of 16 bits."""
+from etcd_aio.types import KeyLike, ValueLike
 
 _ITEM: Final = re.compile(rb"\d{5}/\d{16}")
 
@@ -39,35 +31,28 @@ class PriorityQueue(ItemQueue):
         name: its name.
         writer: makes the puts and the txns that take, as of `Queue`.
         timeout: seconds for a call that has no `timeout` of its own, and for one attempt to take; None for no limit.
-            Default: 5, as of `Client`.
+            Default: that of the client.
 
     Raises:
         InvalidRequestError, EmptyKeyError, TypeError: an argument is invalid.
     """
 
+    _kind = "priority queue"
+    _looks_again = True
+
     def __init__(
-        self,
-        client: StoreCalls,
-        name: KeyLike,
-        *,
-        writer: Writer | None = None,
-        timeout: Timeout = UNSET,
+        self, client: StoreCalls, name: KeyLike, *, writer: Writer | None = None, timeout: Timeout = UNSET
     ) -> None:
-        super().__init__(client, name, writer, timeout, kind="priority queue", looks_again=True)
+        super().__init__(client, name, writer=writer, timeout=timeout)
         self._sequences: dict[int, Sequence] = {}
 
     def _is_item(self, key: bytes) -> bool:
         return _ITEM.fullmatch(key, len(self._prefix)) is not None
 
     async def put(self, value: ValueLike, priority: int = DEFAULT_PRIORITY, *, timeout: Timeout = UNSET) -> bytes:
-        """Put an item behind those of its priority.
+        """Put an item behind those of its priority, from 0 to 65535: lower ones are taken first. Default: 100.
 
         Calls of one object that wait at the same time are one txn.
-
-        Args:
-            value: of the item.
-            priority: from 0 to 65535; lower ones are taken first. Default: 100.
-            timeout: seconds for the whole call; None for no limit.
 
         Returns:
             bytes: the key of the item.
@@ -102,14 +87,12 @@ class PriorityQueue(ItemQueue):
         Cancellation: as of `put`.
         """
         encoded = encoded_values(values, MOST_ITEMS)
-        if whole_number(priority, "priority") > LAST_PRIORITY:
-            raise InvalidRequestError(f"priority must be at most {LAST_PRIORITY}, got {priority}")
-        deadline = deadline_after(self._limit(timeout), asyncio.get_running_loop().time())
+        checked_priority(priority)
+        deadline = self._calls.deadline(timeout)
         if not encoded:
             return []
         sequence = self._sequences.get(priority)
         if sequence is None:
             prefix = self._prefix + b"%05d" % priority
-            what = f"priority queue {shown_key(self._name)[1:]}"
-            sequence = self._sequences[priority] = Sequence(self._store, self._writer, prefix, what, put_in_doubt)
+            sequence = self._sequences[priority] = Sequence(self._calls, prefix, self._what)
         return await sequence.put(encoded, deadline)

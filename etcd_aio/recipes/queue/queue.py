@@ -4,17 +4,16 @@ The key of an item is `<name>/<nanoseconds since 1970>`. A put is sent once, und
 missing: a copy that came late, after an item was taken, would put it again. `taking.py` takes the items.
 """
 
-import asyncio
 from collections.abc import AsyncIterator, Iterable
-from typing import Final
+from typing import ClassVar, Final
 
-from etcd_aio import Key, KeyRange, OutcomeUnknownError, TxnResult, op
-from etcd_aio.arguments import encode_key, to_bytes, whole_number
-from etcd_aio.base import NEVER, UNSET, Timeout, deadline_after, time_left, when_constructed
-from etcd_aio.calls import StoreCalls, Writer, is_exact, writer_for
-from etcd_aio.concurrency import check_timeout
-from etcd_aio.errors import EtcdError, InvalidRequestError, ItemInDoubtError, ResultLostError
+from etcd_aio import Key, KeyRange, op
+from etcd_aio.arguments import encode_key, whole_number
+from etcd_aio.base import UNSET, Timeout, check_timeout, when_constructed
+from etcd_aio.calls import StoreCalls, Writer
+from etcd_aio.recipes.calls import RecipeCalls
 from etcd_aio.recipes.queue.numbers import next_number
+from etcd_aio.recipes.queue.putting import encoded_values, put_once
 from etcd_aio.recipes.queue.taking import Item, Taker, item_of
 from etcd_aio.types import KeyLike, ValueLike, shown_key
 
@@ -23,40 +22,25 @@ MOST_ITEMS: Final = 120
 
 
 class ItemQueue(AsyncIterator[Item]):
-    """What queues have in common: items are taken, counted and shown."""
+    """The common part of queues: items are taken, counted and shown."""
+
+    _kind: ClassVar[str] = "queue"
+    _looks_again: ClassVar[bool] = False  # any item may be put before those that are known
 
     def __init__(
-        self,
-        client: StoreCalls,
-        name: KeyLike,
-        writer: Writer | None,
-        timeout: Timeout,
-        *,
-        kind: str,
-        looks_again: bool,
+        self, client: StoreCalls, name: KeyLike, *, writer: Writer | None = None, timeout: Timeout = UNSET
     ) -> None:
-        self._store = client
-        self._name = encode_key(name, "name")
-        self._prefix = self._name + b"/"
-        self._writer = writer_for(client, writer)
-        self._is_exact = is_exact(self._writer)
-        self._timeout = client.backend.shared.seconds(timeout)
-        self._kind = kind
+        encoded = encode_key(name, "name")
+        self._what = f"{self._kind} {shown_key(encoded)[1:]}"
+        self._prefix = encoded + b"/"
+        self._calls = RecipeCalls(client, writer, timeout)
         # The keys of items go on with digits; those of queues below this name seldom do.
         self._keys = KeyRange(self._prefix + b"0", self._prefix + b":")
-        self._taker = Taker(
-            self._store,
-            self._writer,
-            self._keys,
-            self._is_item,
-            f"{kind} {shown_key(self._name)[1:]}",
-            self._timeout,
-            looks_again=looks_again,
-        )
+        self._taker = Taker(self._calls, self._keys, self._is_item, self._what, looks_again=self._looks_again)
 
     @when_constructed
     def __repr__(self) -> str:
-        return f"<{type(self).__name__} {shown_key(self._name)[1:]}>"
+        return f"<{type(self).__name__} {shown_key(self._prefix[:-1])[1:]}>"
 
     def _is_item(self, key: bytes) -> bool:
         raise NotImplementedError
@@ -97,42 +81,28 @@ class ItemQueue(AsyncIterator[Item]):
     async def size(self, *, timeout: Timeout = UNSET) -> int:
         """Count the items. Keys of queues whose names begin with `<name>/` and a digit are counted too.
 
-        Args:
-            timeout: seconds for the whole call; None for no limit.
-
         Raises:
             EtcdError: as every read.
         """
-        found = await self._store.range(
-            self._keys.key, range_end=self._keys.range_end, count_only=True, timeout=self._limit(timeout)
-        )
-        return found.count
+        return (await self._calls.do(op.RangeOp(self._keys, count_only=True), self._calls.deadline(timeout))).count
 
     async def peek(self, limit: int = 1, *, timeout: Timeout = UNSET) -> tuple[Item, ...]:
-        """Read the first items, and leave them there.
-
-        Args:
-            limit: how many at most.
-            timeout: seconds for the whole call; None for no limit.
+        """Read the first items, at most `limit`, and leave them there.
 
         Raises:
             InvalidRequestError, TypeError: the limit is invalid.
             EtcdError: as every read.
         """
         most = whole_number(limit, "limit", minimum=1)
-        deadline = deadline_after(self._limit(timeout), asyncio.get_running_loop().time())
+        deadline = self._calls.deadline(timeout)
         items: list[Item] = []
-        first = self._keys.key
+        keys = self._keys
         while True:  # keys that are no items must not hide those behind them
-            left = None if deadline == NEVER else time_left(deadline, asyncio.get_running_loop().time())
-            found = await self._store.range(first, range_end=self._keys.range_end, limit=most, timeout=left)
+            found = await self._calls.do(op.RangeOp(keys, limit=most), deadline)
             items += [item_of(kv) for kv in found if self._is_item(kv.key)]
             if len(items) >= most or not found.more:
                 return tuple(items[:most])
-            first = found[-1].key + b"\0"
-
-    def _limit(self, timeout: Timeout) -> float | None:
-        return self._timeout if timeout is UNSET else timeout
+            keys = KeyRange(found[-1].key + b"\0", keys.range_end)
 
 
 class Queue(ItemQueue):
@@ -151,31 +121,17 @@ class Queue(ItemQueue):
         writer: makes the puts and the txns that take, such as `client.exactly_once()`, with which no answer that is
             lost leaves an item in doubt. Default: the client.
         timeout: seconds for a call that has no `timeout` of its own, and for one attempt to take; None for no limit.
-            Default: 5, as of `Client`.
+            Default: that of the client.
 
     Raises:
         InvalidRequestError, EmptyKeyError, TypeError: an argument is invalid.
     """
-
-    def __init__(
-        self,
-        client: StoreCalls,
-        name: KeyLike,
-        *,
-        writer: Writer | None = None,
-        timeout: Timeout = UNSET,
-    ) -> None:
-        super().__init__(client, name, writer, timeout, kind="queue", looks_again=False)
 
     def _is_item(self, key: bytes) -> bool:
         return key[len(self._prefix) :].isdigit()
 
     async def put(self, value: ValueLike, *, timeout: Timeout = UNSET) -> bytes:
         """Put an item at the end.
-
-        Args:
-            value: of the item.
-            timeout: seconds for the whole call; None for no limit.
 
         Returns:
             bytes: the key of the item.
@@ -211,44 +167,10 @@ class Queue(ItemQueue):
         encoded = encoded_values(values, MOST_ITEMS)
         if not encoded:
             return []
-        deadline = deadline_after(self._limit(timeout), asyncio.get_running_loop().time())
+        deadline = self._calls.deadline(timeout)
         while True:
             keys = [self._prefix + b"%d" % next_number() for _ in encoded]
             puts = [op.put(key, value) for key, value in zip(keys, encoded, strict=True)]
-            result = await self._put(keys, op.txn(when=[Key(key).missing for key in keys], then=puts), deadline)
-            if result.succeeded:
+            txn = op.txn(when=[Key(key).missing for key in keys], then=puts)
+            if (await put_once(self._calls, self._what, keys, txn, deadline)).succeeded:
                 return keys
-
-    async def _put(self, keys: list[bytes], put: op.TxnOp, deadline: float) -> TxnResult:
-        txn = self._writer.txn().when(*put.when).then(*put.then)
-        left = None if deadline == NEVER else time_left(deadline, asyncio.get_running_loop().time())
-        try:
-            return await txn.commit(timeout=left, retry=None if self._is_exact else "safe")
-        except (OutcomeUnknownError, ResultLostError):
-            raise  # the writer can settle the first, and knows of the second what was applied
-        except EtcdError as error:
-            if not error.maybe_applied:
-                raise
-            raise put_in_doubt(f"queue {shown_key(self._name)[1:]}", keys) from error
-
-
-def encoded_values(values: Iterable[ValueLike], most: int) -> list[bytes]:
-    """The values of items as bytes.
-
-    Raises:
-        InvalidRequestError: there are more than `most`.
-        TypeError: it is one value, or one of them is neither text nor bytes.
-    """
-    if isinstance(values, str | bytes | bytearray | memoryview):
-        raise TypeError(f"put_all() takes several values, got one {type(values).__name__}")
-    encoded = [to_bytes(value, "value") for value in values]
-    if len(encoded) > most:
-        raise InvalidRequestError(f"put_all() takes at most {most} values, got {len(encoded)}")
-    return encoded
-
-
-def put_in_doubt(what: str, keys: Iterable[bytes]) -> ItemInDoubtError:
-    """The error of a put whose answer is lost."""
-    named = tuple(keys)
-    text = f"{what}: the answer was lost, and {', '.join(map(shown_key, named))} may have been put"
-    return ItemInDoubtError(text, keys=named)

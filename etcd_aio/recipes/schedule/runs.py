@@ -10,7 +10,7 @@ from contextlib import suppress
 from datetime import datetime, timedelta
 from typing import Final, TypeAlias
 
-from etcd_aio import Compare, EtcdError, Key, KeyValue, TxnResult, op
+from etcd_aio import Compare, EtcdError, Key, KeyValue, op
 from etcd_aio.base import SOON, Log, Pauses
 from etcd_aio.calls import StoreCalls
 from etcd_aio.concurrency import Lock
@@ -19,8 +19,8 @@ from etcd_aio.errors import LeaseExistsError, LeaseNotFoundError, LockLostError
 from etcd_aio.lease import LeaseSource
 from etcd_aio.recipes.schedule.ticks import CatchUp, Plan, Times, instant_of, plan, text_of, tick_of
 
-_LONGEST_SLEEP: Final = 60.0  # seconds; then the clock is looked at again, which may have been set
-_SHORTEST_SLEEP: Final = 0.001  # a timer may end a little before the clock says so
+_LONGEST_SLEEP: Final = 60.0  # seconds; then the clock is read again, which may have been set
+_SHORTEST_SLEEP: Final = 0.001  # a timer may end a little early by the clock
 _REVOKE_SECONDS: Final = 2.0  # twice etcd's default election timeout
 _AHEAD: Final = timedelta(minutes=1)  # clocks that differ by more are wrong
 
@@ -42,7 +42,7 @@ class Tick:
     fencing_token: int
     _marker: bytes
 
-    def is_newest(self) -> Compare:
+    def newest_condition(self) -> Compare:
         """The condition that no other run has begun since, for txns of the application.
 
         With `claim=True` it also fails once the tick has ended.
@@ -54,36 +54,15 @@ Work: TypeAlias = Callable[[Tick], Awaitable[object]]
 """A function that runs at each tick."""
 
 
-class WorkError(Exception):
-    """The work has raised an exception, which is not one of etcd's calls around it.
-
-    Attributes:
-        error: the exception.
-    """
-
-    def __init__(self, error: Exception) -> None:
-        super().__init__()
-        self.error = error
-
-
 @dataclass(frozen=True, slots=True)
-class Setting:
-    """What a schedule was given: see `Schedule`.
+class ScheduleSetting:
+    """The arguments of a `Schedule`, and what follows from them.
 
     Attributes:
-        store: the client.
-        log: of the schedule.
-        what: its kind and name, for logs.
+        what: the schedule, for logs.
         last_key: has the newest tick that was started.
         open_key: has the tick that has not ended.
         runs: the prefix of the records.
-        times: the ticks.
-        catch_up: what becomes of missed ticks.
-        grace: for how long a tick is not missed.
-        keep: seconds of the records.
-        max_tries: of a tick.
-        value: of the records.
-        clock: the time.
         new_lock: makes the lock of a tick that is claimed.
         source: lends the lease of that lock; it is over when the client is closed.
     """
@@ -106,35 +85,26 @@ class Setting:
 
 
 @dataclass(frozen=True, slots=True)
-class _State:
-    """What the store says.
+class _ScheduleState:
+    """The keys of a schedule, as they were read.
 
     Attributes:
         last: the newest tick that was started.
         revision: of its key; every start changes it.
         open: the key of the tick that has not ended; None if there is none.
-        records: those of the ticks in doubt, if they are there.
+        records: those of the ticks in doubt; None for one that is not there.
     """
 
     last: datetime
     revision: int
     open: KeyValue | None = None
-    records: tuple[KeyValue, ...] = ()
-
-
-def _present(result: TxnResult, records: Iterable[op.GetOp]) -> tuple[KeyValue, ...]:
-    return tuple(kv for kv in (result[record] for record in records) if kv is not None)
+    records: tuple[KeyValue | None, ...] = ()
 
 
 class Run:
-    """One call of `Schedule.run`.
+    """One call of `Schedule.run`."""
 
-    Args:
-        setting: of the schedule.
-        work: what is run.
-    """
-
-    def __init__(self, setting: Setting, work: Work) -> None:
+    def __init__(self, setting: ScheduleSetting, work: Work) -> None:
         self._setting = setting
         self._store = setting.store
         self._work = work
@@ -143,11 +113,12 @@ class Run:
         self._guard = 0  # the revision that they depend on
         self._is_behind = False
 
-    async def step(self) -> None:
+    async def step(self) -> Exception | None:
         """Run a tick, or wait until one may be due.
 
+        Returns the exception of the work, which must not be taken for one of a call to etcd.
+
         Raises:
-            WorkError: the work has raised an exception.
             EtcdError: as every txn.
         """
         state = await self._look()
@@ -156,21 +127,20 @@ class Run:
             planned = self._plan(state)
             if planned.start is None:
                 await self._sleep(planned)
-                return
+                return None
             tick = await self._start(state, planned.start)
-        if tick is not None:
-            try:
-                await self._work(tick)
-            except Exception as error:
-                raise WorkError(error) from error
+        return None if tick is None else await self._run(tick)
 
-    def end(self) -> None:
-        """Leave nothing behind but the lease of a record."""
-        self._revoke()
+    async def _run(self, tick: Tick) -> Exception | None:
+        try:
+            await self._work(tick)
+        except Exception as error:
+            return error
+        return None
 
     # The state.
 
-    async def _look(self) -> _State:
+    async def _look(self) -> _ScheduleState:
         """Read the state; begin the schedule, if that was not done yet."""
         setting = self._setting
         while True:
@@ -181,20 +151,20 @@ class Run:
             begin = op.put(setting.last_key, text_of(self._now().replace(microsecond=0)))
             await self._store.do(op.txn(when=[Key(setting.last_key).missing], then=[begin]), retry="safe")
 
-    async def _read(self) -> _State | None:
+    async def _read(self) -> _ScheduleState | None:
         last = op.get(self._setting.last_key)
         if not self._in_doubt:
             kv = await self._store.do(last)
-            return None if kv is None else _State(tick_of(kv.value), kv.mod_revision)
+            return None if kv is None else _ScheduleState(tick_of(kv.value), kv.mod_revision)
         records = [op.get(key) for key in self._in_doubt]
         found = await self._store.do(op.txn(then=[last, *records]))
-        kv = found[last]
-        return None if kv is None else _State(tick_of(kv.value), kv.mod_revision, records=_present(found, records))
+        kv, present = found[last], tuple(found[record] for record in records)
+        return None if kv is None else _ScheduleState(tick_of(kv.value), kv.mod_revision, records=present)
 
     def _now(self) -> datetime:
         return instant_of(self._setting.clock())
 
-    def _plan(self, state: _State) -> Plan:
+    def _plan(self, state: _ScheduleState) -> Plan:
         setting = self._setting
         now = self._now()
         was_behind, self._is_behind = self._is_behind, state.last > now + _AHEAD
@@ -214,12 +184,12 @@ class Run:
                 return
 
     def _looks_often(self) -> bool:
-        """Whether more than the clock says that there is something to do."""
+        """Whether the state may change before the clock reaches the next tick."""
         return bool(self._in_doubt)
 
     # Starts.
 
-    async def _start(self, state: _State, start: datetime) -> Tick | None:
+    async def _start(self, state: _ScheduleState, start: datetime) -> Tick | None:
         """Start a tick, unless another process does, or has done so."""
         setting = self._setting
         if not self._lease:
@@ -237,24 +207,24 @@ class Run:
         try:
             # Repeated until it is answered: of all copies of all starts that depend on a revision one is applied.
             result = await self._store.do(txn, retry="always")
-        except LeaseNotFoundError:  # the record of an earlier copy is gone with it, and so is what tells whose it was
+        except LeaseNotFoundError:  # the record of an earlier copy is gone with it, and so is the proof of whose it was
             self._settle()
             return None
         if result.succeeded:
             self._lease = 0  # the record keeps it
             self._settle()
             return Tick(start, key, 1, result.revision, setting.last_key)
-        return self._found(_present(result, records), 0)
+        return self._found([result[record] for record in records], 0)
 
-    def _found(self, records: Iterable[KeyValue], revision: int) -> Tick | None:
+    def _found(self, records: Iterable[KeyValue | None], revision: int) -> Tick | None:
         """The tick in doubt that this process has started after all.
 
         Args:
-            records: those of ticks in doubt that are there.
+            records: those of ticks in doubt.
             revision: of the key that the starts depend on. If it has changed, no copy of them is applied any more.
         """
         for record in records:
-            if record.lease == self._lease and record.key in self._in_doubt:
+            if record is not None and record.lease == self._lease and record.key in self._in_doubt:
                 tick = Tick(self._in_doubt[record.key], record.key, 1, record.mod_revision, self._setting.last_key)
                 self._lease = 0  # the record keeps it
                 self._settle()
@@ -271,14 +241,14 @@ class Run:
         except LeaseExistsError:  # an earlier attempt of this call has granted it
             pass
         except BaseException:  # a cancellation too
-            self._revoke()
+            self.revoke()
             raise
 
     def _settle(self) -> None:
         self._in_doubt.clear()
-        self._revoke()
+        self.revoke()
 
-    def _revoke(self) -> None:
+    def revoke(self) -> None:
         """Give back the lease, if no record that is known has it: a late copy of a start is refused then."""
         lease, self._lease = self._lease, 0
         if lease:
@@ -292,38 +262,33 @@ class Run:
 class ClaimingRun(Run):
     """One call of `Schedule.run` with `claim=True`."""
 
-    async def step(self) -> None:
+    async def step(self) -> Exception | None:
         """See `Run.step`. Also raises LockLostError, when the work was cancelled."""
         state = await self._look()
         if state.open is None:
             planned = self._plan(state)
             if planned.start is None:
                 await self._sleep(planned)
-                return
-        error: Exception | None = None
-        lock = self._setting.new_lock()
-        async with lock:  # while another process holds it, this one stands by
+                return None
+        failure = None
+        async with self._setting.new_lock() as lock:  # while another process holds it, this one stands by
             tick = await self._begin(lock, await self._look())
             if tick is not None:
-                try:
-                    await self._work(tick)
-                except Exception as raised:
-                    error = raised
-                else:
+                failure = await self._run(tick)
+                if failure is None:
                     await self._close(lock, tick.fencing_token)
-        if error is not None:
-            raise WorkError(error)
+        return failure
 
     def _looks_often(self) -> bool:
-        return True  # a tick may have begun after it was looked for here, and may lose its process
+        return True  # a tick may have begun after the state was read here, and may lose its process
 
-    async def _read(self) -> _State | None:
-        last, open_ = op.get(self._setting.last_key), op.get(self._setting.open_key)
-        found = await self._store.do(op.txn(then=[last, open_]))
+    async def _read(self) -> _ScheduleState | None:
+        last, opened = op.get(self._setting.last_key), op.get(self._setting.open_key)
+        found = await self._store.do(op.txn(then=[last, opened]))
         kv = found[last]
-        return None if kv is None else _State(tick_of(kv.value), kv.mod_revision, found[open_])
+        return None if kv is None else _ScheduleState(tick_of(kv.value), kv.mod_revision, found[opened])
 
-    async def _begin(self, lock: Lock, state: _State) -> Tick | None:
+    async def _begin(self, lock: Lock, state: _ScheduleState) -> Tick | None:
         """Begin the tick that has not ended, or the one that is due."""
         if state.open is not None:
             return await self._begin_again(lock, state.open)
@@ -341,7 +306,7 @@ class ClaimingRun(Run):
             if result.succeeded:
                 self._lease = 0  # the record keeps it
         finally:
-            self._revoke()
+            self.revoke()
         return Tick(start, key, 1, result.revision, setting.open_key) if result.succeeded else None
 
     async def _begin_again(self, lock: Lock, opened: KeyValue) -> Tick | None:

@@ -3,7 +3,7 @@
 Theory. `<name>/last` has the newest tick that was started, and only later ones are ever started. A start is one txn: if
 `last` is as this process saw it (`mod_revision`), it becomes the tick, and the record `<name>/runs/<tick>` is put under
 a lease of its own. That revision never comes back, so of all copies of all processes one is applied, however late the
-others are, and also when the record is long gone. If an answer is lost, the lease of the record tells whose it is.
+others are, and also when the record is long gone. If an answer is lost, the lease of the record shows whose it is.
 
 With `claim=True` a lock, `<name>/claim`, is held while a tick runs, and `<name>/open` has the tick until it has ended.
 Who gets the lock and finds it, runs the tick again: its process has died. The version of the key counts the tries.
@@ -21,7 +21,7 @@ from etcd_aio.base import PATIENT, Pauses, log_for, when_constructed
 from etcd_aio.calls import StoreCalls
 from etcd_aio.concurrency import Lock
 from etcd_aio.errors import InvalidRequestError, LeaseNotFoundError, LockLostError, NoSpaceError
-from etcd_aio.recipes.schedule.runs import ClaimingRun, Run, Setting, Work, WorkError
+from etcd_aio.recipes.schedule.runs import ClaimingRun, Run, ScheduleSetting, Work
 from etcd_aio.recipes.schedule.ticks import CatchUp, Computed, NextTick, Times, interval, tick_of
 from etcd_aio.types import ValueLike, shown_key
 
@@ -102,7 +102,7 @@ class Schedule:
             return Lock(client, source, encoded + b"/claim", ttl=ttl, value=what)
 
         self._log = log_for(logger, client)
-        self._setting = Setting(
+        self._setting = ScheduleSetting(
             store=client,
             log=self._log,
             what=f"schedule {shown_key(encoded)[1:]}",
@@ -167,25 +167,22 @@ class Schedule:
         try:
             while True:
                 try:
-                    await run.step()
-                    pauses.reset()
-                    continue
-                except WorkError as raised:
-                    failure = raised.error
+                    failure = await run.step()
                 except LockLostError as error:
                     self._log.warning("%s: a tick is left to another process: %s", self._setting.what, error)
-                    failure = None
+                    await pauses.wait()
                 except EtcdError as error:
                     if not (error.retryable or isinstance(error, _PASSING)):
                         raise
                     text = "%s: its state could not be read or changed; this is tried again: %s"
                     self._log.warning(text, self._setting.what, error)
-                    failure = None
-                if failure is not None:
-                    raise failure
-                await pauses.wait()
+                    await pauses.wait()
+                else:
+                    pauses.reset()
+                    if failure is not None:
+                        raise failure
         finally:
-            run.end()
+            run.revoke()
 
 
 def _times(every: float | timedelta | None, offset: float | timedelta, next_tick: NextTick | None) -> Times:

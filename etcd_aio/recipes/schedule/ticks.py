@@ -7,7 +7,7 @@ if the next one is due already; what becomes of missed ticks is the choice of th
 
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
-from typing import Final, Literal, Protocol, TypeAlias
+from typing import Final, Literal, TypeAlias
 
 from etcd_aio.arguments import finite_seconds
 from etcd_aio.dataclass import dataclass
@@ -17,23 +17,11 @@ NextTick: TypeAlias = Callable[[datetime], datetime]
 """A function that returns the first tick after a time. Both have UTC as their time zone; a tick has whole seconds."""
 
 CatchUp: TypeAlias = Literal["none", "last", "all"]
-"""What becomes of missed ticks: none of them is started, or the last one, or all in order."""
+"""The treatment of missed ticks: none of them is started, or the last one, or all in order."""
 
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _SECOND: Final = timedelta(seconds=1)
 _FORMAT: Final = "%Y-%m-%dT%H:%M:%SZ"
-
-
-class Times(Protocol):
-    """The ticks of a schedule."""
-
-    def after(self, instant: datetime) -> datetime:
-        """The first tick after an instant."""
-        ...
-
-    def newest(self, after: datetime, until: datetime) -> datetime | None:
-        """The last tick after one instant, and at or before another one; None if there is none."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,14 +37,14 @@ class Interval:
     offset: timedelta
 
     def after(self, instant: datetime) -> datetime:
-        """See `Times.after`."""
+        """The first tick after an instant."""
         try:
             return self._at_or_before(instant) + self.every
         except OverflowError:
             raise ScheduleError("there is no tick before the end of the calendar") from None
 
     def newest(self, after: datetime, until: datetime) -> datetime | None:
-        """See `Times.newest`."""
+        """The last tick after one instant, and at or before another one; None if there is none."""
         found = self._at_or_before(until)
         return found if found > after else None
 
@@ -66,16 +54,12 @@ class Interval:
 
 @dataclass(frozen=True, slots=True)
 class Computed:
-    """Ticks that a function of the application tells.
-
-    Attributes:
-        function: it.
-    """
+    """Ticks that a function of the application computes."""
 
     function: NextTick
 
     def after(self, instant: datetime) -> datetime:
-        """See `Times.after`.
+        """The first tick after an instant.
 
         Raises:
             ScheduleError: the function returns no tick after the instant.
@@ -89,7 +73,7 @@ class Computed:
         return tick
 
     def newest(self, after: datetime, until: datetime) -> datetime | None:
-        """See `Times.newest`. Few calls of the function, however many ticks there are."""
+        """See `Interval.newest`. Few calls of the function, however many ticks there are."""
         width = _SECOND
         while (begin := max(after, until - width)) > after and self.after(begin) > until:
             width *= 4
@@ -99,9 +83,13 @@ class Computed:
         return found
 
 
+Times: TypeAlias = Interval | Computed
+"""The ticks of a schedule."""
+
+
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What a process does next.
+    """The next action of a process.
 
     Attributes:
         start: the tick to start now; None if there is none.
@@ -113,15 +101,7 @@ class Plan:
 
 
 def plan(times: Times, last: datetime, now: datetime, grace: timedelta, catch_up: CatchUp) -> Plan:
-    """Decide what to do.
-
-    Args:
-        times: the ticks.
-        last: the newest tick that was started.
-        now: the time.
-        grace: for how long after its time a tick is not missed, unless the next one is due.
-        catch_up: what becomes of missed ticks.
-    """
+    """Decide what to do after the newest tick that was started. A tick is not missed in its time of grace."""
     if now <= last:
         return Plan(None, times.after(last))
     if catch_up == "all":

@@ -23,7 +23,7 @@ Isolation: TypeAlias = Literal["serializable_snapshot", "serializable", "repeata
 
 @dataclass(frozen=True, slots=True)
 class Level:
-    """What an isolation level demands.
+    """The demands of an isolation level.
 
     Attributes:
         is_pinned: all reads are of one revision.
@@ -49,7 +49,7 @@ _LEVELS: Final[dict[str, Level]] = {
 
 
 def level_of(isolation: Isolation) -> Level:
-    """What this level demands.
+    """The demands of this level.
 
     Raises:
         InvalidRequestError: there is no such level.

@@ -1,6 +1,6 @@
-"""What one attempt of a transaction has read and will write, and the txn that commits it. Pure.
+"""ReadSet: the reads and the writes of one attempt of a transaction, and the txn that commits it. Pure.
 
-A `Snapshot` is what is known of the store at one revision. An attempt that conflicted leaves one: the replies to the
+A `KnownKeys` has some keys as they were at one revision. An attempt that conflicted leaves one: the replies to the
 reads of the branch that ran instead. So does one that committed: what it read is unchanged, and what it wrote is known.
 """
 
@@ -18,7 +18,7 @@ MAX_OPS: Final = 128
 
 
 @dataclass(frozen=True, slots=True)
-class Snapshot:
+class KnownKeys:
     """Keys as they were at one revision.
 
     Attributes:
@@ -63,7 +63,7 @@ class ReadSet:
     ranges: list[ReadRange] = field(default_factory=list)
     writes: dict[bytes, op.PutOp | op.DeleteOp] = field(default_factory=dict)
 
-    def begin_with(self, snapshot: Snapshot) -> None:
+    def begin_with(self, snapshot: KnownKeys) -> None:
         """Begin with what is known from the attempt before: as a whole, with its revision."""
         self.base = snapshot.revision
         self.known.update(snapshot.keys)
@@ -133,21 +133,21 @@ class ReadSet:
             )
         return op.TxnOp(tuple(when), then, otherwise)
 
-    # What its reply tells.
+    # Its reply.
 
-    def after_conflict(self, result: TxnResult) -> Snapshot:
+    def after_conflict(self, result: TxnResult) -> KnownKeys:
         """The snapshot that the next attempt begins with."""
         found = (reply if isinstance(reply, KeyValue) else None for reply in result.responses)
-        return Snapshot(result.revision, dict(zip(self.guarded_keys(), found, strict=True)))
+        return KnownKeys(result.revision, dict(zip(self.guarded_keys(), found, strict=True)))
 
-    def conflicts(self, found: Snapshot) -> tuple[bytes, ...]:
+    def conflicts(self, found: KnownKeys) -> tuple[bytes, ...]:
         """The keys that had changed; if there is none, the first keys of the ranges."""
         changed = [key for key, kv in self.reads.items() if _mod_revision(found.keys.get(key)) != _mod_revision(kv)]
         changed += [key for key in self.guarded_writes() if _mod_revision(found.keys.get(key)) > self.base]
         return tuple(changed or [one.keys.key for one in self._guarded_ranges()])
 
-    def after_commit(self, revision: int) -> Snapshot:
-        """What is known of the store at the revision of the commit, at levels that guard what was read."""
+    def after_commit(self, revision: int) -> KnownKeys:
+        """The keys as they are at the revision of the commit, at levels that guard what was read."""
         keys: dict[bytes, KeyValue | None] = {key: kv for key, kv in self.reads.items() if key not in self.writes}
         for key, write in self.writes.items():
             if isinstance(write, op.DeleteOp):
@@ -156,7 +156,7 @@ class ReadSet:
                 before = self.reads[key]
                 created, version = (before.create_revision, before.version) if before is not None else (revision, 0)
                 keys[key] = KeyValue(key, write.value, created, revision, version + 1, write.lease)
-        return Snapshot(revision, keys)
+        return KnownKeys(revision, keys)
 
 
 def _mod_revision(kv: KeyValue | None) -> int:

@@ -13,12 +13,13 @@ from typing import Final, Generic, TypeVar
 
 from etcd_aio import EtcdTimeoutError, TxnResult
 from etcd_aio.arguments import encode_key, whole_number
-from etcd_aio.base import NEVER, time_left
-from etcd_aio.calls import StoreCalls, Writer, is_exact, writer_for
+from etcd_aio.base import NEVER
+from etcd_aio.calls import StoreCalls, Writer
 from etcd_aio.dataclass import dataclass
 from etcd_aio.errors import ResultLostError, TxnConflictError
+from etcd_aio.recipes.calls import RecipeCalls
 from etcd_aio.recipes.stm.isolation import Isolation, level_of
-from etcd_aio.recipes.stm.read_set import ReadSet, Snapshot
+from etcd_aio.recipes.stm.read_set import KnownKeys, ReadSet
 from etcd_aio.recipes.stm.transaction import Transaction
 from etcd_aio.recipes.stm.turnstile import Pass, turnstile_of
 from etcd_aio.types import KeyLike, shown_key
@@ -48,8 +49,8 @@ class StmResult(Generic[T_co]):
         return f"StmResult(revision={self.revision}, attempts={self.attempts})"
 
 
-class _Stm(Generic[T]):
-    """One call of `Client.stm`, which has its arguments."""
+class StmCall(Generic[T]):
+    """One call of `Store.stm`, which has its arguments; it ends by the deadline, an instant of the running loop."""
 
     def __init__(
         self,
@@ -65,16 +66,12 @@ class _Stm(Generic[T]):
             raise TypeError(f"stm() takes an async function of a Transaction, got {type(function).__name__}")
         if isinstance(prefetch, str | bytes | bytearray | memoryview):
             raise TypeError(f"prefetch must be several keys, got one {type(prefetch).__name__}")
-        self._store = store
+        self._calls = RecipeCalls(store, writer)
         self._turnstile = turnstile_of(store)
         self._function = function
         self._level = level_of(isolation)
         self._prefetch = tuple(encode_key(key, "prefetch") for key in prefetch)
         self._max_attempts = whole_number(max_attempts, "max_attempts", minimum=1)
-        self._writer = writer_for(store, writer)
-        # A store must not send a commit again whose answer is lost, whatever its own mode is: a copy that meets the
-        # first one's effect would be taken for a conflict. The answers of other writers are true of every copy.
-        self._is_exact = is_exact(self._writer)
         self._deadline = deadline
         self._clock = asyncio.get_running_loop().time
         self._began = self._clock()
@@ -84,8 +81,9 @@ class _Stm(Generic[T]):
         self._pass: Pass | None = None
 
     async def run(self) -> StmResult[T]:
-        known: Snapshot | None = None
-        committed: Snapshot | None = None
+        """Run the function until an attempt has committed; see `Store.stm`."""
+        known: KnownKeys | None = None
+        committed: KnownKeys | None = None
         try:
             while True:
                 reads = ReadSet(self._level)
@@ -122,7 +120,7 @@ class _Stm(Generic[T]):
     async def _attempt(self, reads: ReadSet) -> tuple[T, bool]:
         """Run the function once. Returns its value, and whether it has seen one state."""
         self._runs += 1
-        transaction = Transaction(self._store, reads, self._deadline)
+        transaction = Transaction(self._calls, reads, self._deadline)
         limit = asyncio.timeout_at(None if self._deadline == NEVER else self._deadline)
         try:
             async with limit:
@@ -144,8 +142,7 @@ class _Stm(Generic[T]):
     async def _commit(self, reads: ReadSet) -> TxnResult:
         txn = reads.commit()
         self._commits += 1
-        through = self._writer.txn().when(*txn.when).then(*txn.then).otherwise(*txn.otherwise)
-        return await through.commit(timeout=self._left(), retry=None if self._is_exact else "safe")
+        return await self._calls.commit(txn, self._deadline)
 
     async def _pause(self, reads: ReadSet) -> bool:
         """Wait once if other clients have changed these keys lately. Returns whether what was read is old now."""
@@ -159,7 +156,7 @@ class _Stm(Generic[T]):
 
     async def _after_conflict(
         self, reads: ReadSet, result: TxnResult | ResultLostError, seconds: float
-    ) -> Snapshot | None:
+    ) -> KnownKeys | None:
         """Wait for the next attempt. Returns what it may begin with."""
         found = None if isinstance(result, ResultLostError) else reads.after_conflict(result)
         conflicts = tuple(reads.guarded_keys()) if found is None else reads.conflicts(found)
@@ -184,7 +181,7 @@ class _Stm(Generic[T]):
         await asyncio.sleep(wait)
         return None  # by now it is old
 
-    async def _enter(self, keys: frozenset[bytes], found: Snapshot | None) -> Snapshot | None:
+    async def _enter(self, keys: frozenset[bytes], found: KnownKeys | None) -> KnownKeys | None:
         """Wait for the turn. Returns what is known then: what was found before is old if this has waited."""
         try:
             async with asyncio.timeout_at(None if self._deadline == NEVER else self._deadline):
@@ -198,30 +195,3 @@ class _Stm(Generic[T]):
         error.call = "stm"
         error.seconds = self._clock() - self._began
         return error
-
-    def _left(self) -> float | None:
-        return None if self._deadline == NEVER else time_left(self._deadline, self._clock())
-
-
-async def run_stm(
-    store: StoreCalls,
-    function: Callable[[Transaction], Awaitable[T]],
-    *,
-    isolation: Isolation,
-    prefetch: Iterable[KeyLike],
-    max_attempts: int,
-    writer: Writer | None,
-    deadline: float,
-) -> StmResult[T]:
-    """Run a function as a transaction; see `Client.stm`.
-
-    Args:
-        store: the client.
-        function: see `Client.stm`, as the other arguments.
-        isolation: the isolation level.
-        prefetch: keys that are read first, in one round trip.
-        max_attempts: the most commits.
-        writer: makes the commits.
-        deadline: the instant of the loop by which the call ends.
-    """
-    return await _Stm(store, function, isolation, prefetch, max_attempts, writer, deadline).run()

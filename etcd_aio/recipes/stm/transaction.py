@@ -2,14 +2,14 @@
 
 import asyncio
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import suppress
+from contextlib import AbstractAsyncContextManager, nullcontext, suppress
 from typing import Final, TypeVar
 
 from etcd_aio import KeyRange, KeyValue, Operation, RangeResult, op
 from etcd_aio.arguments import encode_key
-from etcd_aio.base import NEVER, time_left, when_constructed
-from etcd_aio.calls import StoreCalls
+from etcd_aio.base import when_constructed
 from etcd_aio.errors import ClientUsageError, CompactedError, FutureRevisionError, InvalidRequestError
+from etcd_aio.recipes.calls import RecipeCalls
 from etcd_aio.recipes.stm.read_set import MAX_OPS, ReadRange, ReadSet
 from etcd_aio.types import KeyLike, LeaseLike, OpResult, ValueLike, range_arguments, shown_keys
 
@@ -26,8 +26,8 @@ class Transaction:
     has no revisions and no version yet, they are 0. Tasks that the function starts and waits for may share it.
     """
 
-    def __init__(self, store: StoreCalls, reads: ReadSet, deadline: float) -> None:
-        self._store = store
+    def __init__(self, calls: RecipeCalls, reads: ReadSet, deadline: float) -> None:
+        self._calls = calls
         self._reads = reads
         self._deadline = deadline
         self._first = asyncio.Lock()  # of the read that fixes the revision
@@ -61,10 +61,7 @@ class Transaction:
         return (await self._get((encoded,)))[encoded]
 
     async def get_all(self, keys: Iterable[KeyLike]) -> Mapping[bytes, KeyValue | None]:
-        """Get several keys in one round trip.
-
-        Args:
-            keys: the keys, at most 128 that were not read before.
+        """Get several keys in one round trip, at most 128 that were not read before.
 
         Returns:
             Mapping[bytes, KeyValue | None]: by key, as bytes; None for a key that does not exist.
@@ -100,10 +97,7 @@ class Transaction:
         self._check()
         keys = KeyRange.of(key, range_end=range_end, prefix=prefix)
         reads = self._reads
-        if reads.base == 0 and reads.level.is_pinned:
-            async with self._first:
-                found = await self._range(keys)
-        else:
+        async with self._revision_fixed():
             found = await self._range(keys)
         if found.more:
             text = f"a range of a transaction has at most {MAX_RANGE_KEYS} keys; {shown_keys(keys.key, keys.range_end)}"
@@ -127,12 +121,9 @@ class Transaction:
     # Writes.
 
     def put(self, key: KeyLike, value: ValueLike, *, lease: LeaseLike | None = None) -> None:
-        """Put a value under a key when the transaction commits.
+        """Put a value, which may be empty, under a key when the transaction commits.
 
-        Args:
-            key: the key.
-            value: the value; may be empty.
-            lease: the lease to attach the key to, or its id. Without one, the key has none afterwards.
+        The lease, which may be given by its id, is that of the key afterwards; without one, the key has none.
 
         Raises:
             InvalidRequestError, EmptyKeyError, TypeError: as `client.put`.
@@ -158,10 +149,7 @@ class Transaction:
     async def _get(self, keys: tuple[bytes, ...]) -> dict[bytes, KeyValue | None]:
         self._check()
         reads = self._reads
-        if reads.base == 0 and reads.level.is_pinned:
-            async with self._first:  # the others wait until the revision is known
-                await self._read_unknown(keys)
-        else:
+        async with self._revision_fixed():
             await self._read_unknown(keys)
         found: dict[bytes, KeyValue | None] = {}
         for key in keys:
@@ -172,6 +160,10 @@ class Transaction:
                 if reads.level.caches:
                     reads.reads[key] = reads.known[key]
         return found
+
+    def _revision_fixed(self) -> AbstractAsyncContextManager[None]:
+        """One read fixes the revision at the levels that have one for all reads: the others wait for it."""
+        return self._first if self._reads.base == 0 and self._reads.level.is_pinned else nullcontext()
 
     async def _read_unknown(self, keys: tuple[bytes, ...]) -> None:
         reads = self._reads
@@ -212,23 +204,17 @@ class Transaction:
     async def _read(self, make: Callable[[int, bool], Operation[R]]) -> R:
         """Send a read of the newest state; or of the revision of the first read, which any member may answer.
 
-        Args:
-            make: makes the read, of a revision, and of the state of the member that is asked or not.
+        It is made of a revision, 0 for the newest, and of whether the member may answer with its own state.
         """
         revision = self._reads.base if self._reads.level.is_pinned else 0
         try:
             if revision:
                 with suppress(FutureRevisionError):  # the member is behind
-                    return await self._store.do(make(revision, True), timeout=self._left())
-            return await self._store.do(make(revision, False), timeout=self._left())
+                    return await self._calls.do(make(revision, True), self._deadline)
+            return await self._calls.do(make(revision, False), self._deadline)
         except CompactedError as error:
             self._compacted = error
             raise
-
-    def _left(self) -> float | None:
-        if self._deadline == NEVER:
-            return None
-        return time_left(self._deadline, asyncio.get_running_loop().time())
 
     # The attempt.
 

@@ -4,7 +4,7 @@ Without it, of many that read a key at the same time one commits, and all others
 line of each of its keys, and passes when it is the first in all of them. It enters all lines at once, so two entries
 stand in the same order in every line that they share: there is no deadlock.
 
-The one that leaves hands what it knows of the store to those that pass next: mostly they need no read.
+An entry that leaves hands its snapshot of the store to those that pass next: mostly they need no read.
 
 Other clients are not in these lines. For keys that they change too, the client remembers how much contention there is.
 """
@@ -17,37 +17,30 @@ from weakref import WeakKeyDictionary
 
 from etcd_aio.base import REMEMBERED, Contention, wake
 from etcd_aio.calls import StoreCalls
-from etcd_aio.recipes.stm.read_set import Snapshot
+from etcd_aio.dataclass import dataclass
+from etcd_aio.recipes.stm.read_set import KnownKeys
 
 _MOST_CONTENDED: Final = 256  # keys whose contention is remembered
 
 
+@dataclass(slots=True, eq=False)
 class Pass:
     """One entry.
 
     Attributes:
         keys: whose lines it stands in.
-        snapshot: what the one before it has handed on; None if that is nothing, or if it has not waited.
-        has_waited: whether another one was before it.
+        turn: resolved when it may pass; None if no other entry was before it.
+        snapshot: handed on by the entry before it; None if that knew nothing, or if there was none.
     """
 
-    __slots__ = ("_waiter", "has_waited", "keys", "snapshot")
+    keys: frozenset[bytes]
+    turn: "asyncio.Future[None] | None"
+    snapshot: KnownKeys | None = None
 
-    def __init__(self, keys: frozenset[bytes], waiter: "asyncio.Future[None] | None") -> None:
-        self.keys = keys
-        self.snapshot: Snapshot | None = None
-        self._waiter = waiter
-        self.has_waited = waiter is not None
-
-    async def wait(self) -> None:
-        """Wait until it may pass."""
-        if self._waiter is not None:
-            await self._waiter
-
-    def let_through(self, snapshot: Snapshot | None) -> None:
-        """Let it pass."""
-        self.snapshot = snapshot
-        wake(self._waiter)
+    @property
+    def has_waited(self) -> bool:
+        """Whether another entry was before it."""
+        return self.turn is not None
 
 
 class Turnstile:
@@ -61,11 +54,11 @@ class Turnstile:
         return len(self._lines)
 
     def busy(self, keys: Iterable[bytes]) -> frozenset[bytes]:
-        """Those of the keys that have a line."""
+        """The keys among these that have a line."""
         return frozenset(key for key in keys if key in self._lines)
 
     def contention(self, keys: Iterable[bytes]) -> Contention | None:
-        """That for the first of the keys for which there is any; None without."""
+        """The contention for the first of the keys that has any; None if none has."""
         key = self._contended_of(keys)
         return None if key is None else self._contended[key][0]
 
@@ -109,14 +102,15 @@ class Turnstile:
         entry = Pass(keys, None if is_first else asyncio.get_running_loop().create_future())
         for key in keys:
             self._lines.setdefault(key, deque()).append(entry)
-        try:
-            await entry.wait()
-        except asyncio.CancelledError:
-            self.leave(entry, None)
-            raise
+        if entry.turn is not None:
+            try:
+                await entry.turn
+            except asyncio.CancelledError:
+                self.leave(entry, None)
+                raise
         return entry
 
-    def leave(self, entry: Pass, snapshot: Snapshot | None) -> None:
+    def leave(self, entry: Pass, snapshot: KnownKeys | None) -> None:
         """Leave the lines; those that are the first now pass, with this snapshot."""
         next_ones: dict[Pass, None] = {}
         for key in entry.keys:
@@ -127,9 +121,10 @@ class Turnstile:
                 del self._lines[key]
             elif was_first:
                 next_ones[line[0]] = None
-        for one in next_ones:
-            if all(self._lines[key][0] is one for key in one.keys):
-                one.let_through(snapshot)
+        for following in next_ones:
+            if all(self._lines[key][0] is following for key in following.keys):
+                following.snapshot = snapshot
+                wake(following.turn)
 
 
 _OF_STORES: Final[WeakKeyDictionary[StoreCalls, Turnstile]] = WeakKeyDictionary()

@@ -9,14 +9,24 @@ lease was never lost; and no other worker can have deleted the claim.
 import asyncio
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from types import TracebackType
-from typing import Final, Self
+from typing import Final, Literal, Self, TypeAlias
 
 from etcd_aio import Key, KeyValue, Op, TxnResult, op
 from etcd_aio.arguments import to_bytes
-from etcd_aio.base import PATIENT, SOON, UNSET, AsyncBlock, Pauses, TaskCanceller, Timeout, when_constructed
-from etcd_aio.calls import is_exact
-from etcd_aio.concurrency import CANCELLED_SECONDS
+from etcd_aio.base import (
+    CANCELLED_SECONDS,
+    PATIENT,
+    SOON,
+    UNSET,
+    AsyncBlock,
+    Latch,
+    Pauses,
+    TaskCanceller,
+    Timeout,
+    when_constructed,
+)
 from etcd_aio.errors import (
     ClientUsageError,
     EtcdError,
@@ -25,6 +35,7 @@ from etcd_aio.errors import (
     NoSpaceError,
     ResultLostError,
 )
+from etcd_aio.recipes.calls import seconds_left
 from etcd_aio.recipes.work_queue.jobs import Kind, checked_delay, id_of
 from etcd_aio.recipes.work_queue.shift import Shift
 from etcd_aio.types import shown_key
@@ -32,13 +43,8 @@ from etcd_aio.types import shown_key
 _MOST_OPERATIONS: Final = 120
 """Operations of a result: etcd accepts 128 in a txn by default, and the job's own keys take some."""
 
-_FINAL: Final = frozenset({"complete", "reject"})  # after these ends the item is gone
-_ALIKE: Final = {  # which earlier requests have done what a later one is for
-    "complete": frozenset({"complete"}),
-    "reject": frozenset({"reject"}),
-    "retry": frozenset({"retry", "release"}),
-    "release": frozenset({"retry", "release"}),
-}
+_End: TypeAlias = Literal["complete", "reject", "free"]
+"""The ways in which a job ends for its worker; after the first two the item is gone."""
 
 
 class Job(AsyncBlock):
@@ -56,39 +62,20 @@ class Job(AsyncBlock):
         fencing_token: grows with every claim of the job; for systems that refuse smaller ones.
     """
 
-    __slots__ = (
-        "__weakref__",
-        "_canceller",
-        "_context",
-        "_is_dirty",
-        "_is_ended",
-        "_is_ending",
-        "_is_unclaimed",
-        "_job",
-        "_on_ended",
-        "_shift",
-        "_unanswered",
-        "error",
-        "fencing_token",
-        "key",
-        "tries",
-        "value",
-    )
-
     def __init__(
         self,
         shift: Shift,
-        job: bytes,
+        name: bytes,
         value: bytes,
         tries: int,
         revision: int,
-        on_ended: Callable[[bytes, "Job"], None],
+        on_ended: Callable[["Job"], None],
         *,
         is_dirty: bool,
     ) -> None:
         self._shift = shift
         self._context = shift.context
-        self._job = job
+        self._name = name
         self._on_ended = on_ended  # it is not this worker's any more
         self.key: bytes = self._key(Kind.ITEM)
         self.value = value
@@ -98,13 +85,14 @@ class Job(AsyncBlock):
         self._is_ending = False  # a request that ends it is under way
         self._is_ended = False
         self._is_unclaimed = False  # the claim is gone
-        self._unanswered: set[str] = set()  # the ways to end it whose answer was lost
+        self._unanswered: frozenset[str] = frozenset()  # requested, and the answer was lost
         self._canceller: TaskCanceller | None = None
-        self.error: JobLostError | None = None
+        self._error: JobLostError | None = None  # it is lost
+        self._gone = Latch()
 
     @when_constructed
     def __repr__(self) -> str:  # payloads are secrets
-        state = "lost" if self.error is not None else "ended" if self._is_ended else "running"
+        state = "lost" if self._error is not None else "ended" if self._is_ended else "running"
         return f"<Job {shown_key(self.key)} try {self.tries} {state}>"
 
     def text(self) -> str:
@@ -122,32 +110,47 @@ class Job(AsyncBlock):
 
     @property
     def is_lost(self) -> bool:
-        """Whether the job is lost. Thread-safe. It looks at the clock, so it is right at once after a stop."""
-        return self.error is not None or (not self._is_ended and self._shift.left <= 0)
+        """Whether the job is lost. Thread-safe. By the clock, so it is right at once after a stop."""
+        return self._error is not None or (not self._is_ended and self._shift.left <= 0)
 
     @property
     def is_ended(self) -> bool:
         """Whether this worker has ended the job."""
         return self._is_ended
 
-    @property
-    def is_ending(self) -> bool:
-        """Whether a request that ends it is under way."""
-        return self._is_ending
+    async def lost(self) -> JobLostError | None:
+        """Wait until the job is lost or ended.
 
-    def lose(self, reason: str, cause: BaseException | None = None) -> JobLostError:
-        """The job is lost: tell the block. A request that ends it, and is under way, decides itself."""
-        if self.error is None:
-            self.error = JobLostError(f"job {shown_key(self.key)} is lost: {reason}")
-            self.error.__cause__ = cause
-            self._on_ended(self._job, self)
-            if self._canceller is not None and not self._is_ending:
-                self._canceller.cancel()
-        self.error.maybe_applied = bool(self._unanswered)  # an own request may have ended it before
-        return self.error
+        Returns why it was lost; None if it was ended, also if it may have been by a request whose answer was lost.
 
-    def claim_deleted(self) -> None:
-        """Its claim is gone: by an own request that was not answered, or by an operator.
+        Cancelling the wait changes nothing.
+        """
+        await self._gone.wait()
+        return self._error
+
+    # Losing.
+
+    def _lose(self, reason: str, cause: BaseException | None = None) -> JobLostError:
+        """The job is lost. A request that ends it, and is under way, decides itself."""
+        if self._error is None:
+            self._error = JobLostError(f"job {shown_key(self.key)} is lost: {reason}")
+            self._error.__cause__ = cause
+            self._on_ended(self)
+        if not self._is_ending:
+            self._tell_loss()
+        self._error.maybe_applied = bool(self._unanswered)  # an own request may have ended it before
+        return self._error
+
+    def _tell_loss(self) -> None:
+        self._gone.set()
+        if self._canceller is not None:
+            self._canceller.cancel()
+
+    def _lose_by_time(self) -> JobLostError:
+        return self._lose("no renewal of the worker's lease is acknowledged")
+
+    def _claim_deleted(self) -> None:
+        """The claim is gone: by an own request that was not answered, or by an operator.
 
         If it may be the former the job is not lost: the next request that ends it finds out. Its place is free.
         """
@@ -155,9 +158,14 @@ class Job(AsyncBlock):
         if self._is_ending:
             return  # its answer decides, if there is one
         if self._unanswered:
-            self._on_ended(self._job, self)
+            self._leave()
         else:
-            self.lose("its claim was deleted")
+            self._lose("its claim was deleted")
+
+    def _leave(self) -> None:
+        """The job is not this worker's any more."""
+        self._gone.set()
+        self._on_ended(self)
 
     # The block.
 
@@ -165,7 +173,7 @@ class Job(AsyncBlock):
         if self._canceller is not None:
             raise ClientUsageError("a job can only be entered once")
         if self.is_lost:
-            raise self._lost()
+            raise self._lose_by_time()
         self._canceller = TaskCanceller(cancels=self._context.cancels)
         return self
 
@@ -175,13 +183,11 @@ class Job(AsyncBlock):
         canceller = self._canceller
         if canceller is None:
             return
-        if self.is_lost and exc is not self.error:
-            canceller.leave_with(self._lost(), exc)
+        if self.is_lost and exc is not self._error:
+            canceller.leave_with(self._lose_by_time(), exc)
             return
         canceller.leave()
-        if self.is_lost:
-            return
-        if self._is_ended:
+        if self.is_lost or self._is_ended:
             return
         if isinstance(exc, asyncio.CancelledError):
             self._release_later()
@@ -192,7 +198,7 @@ class Job(AsyncBlock):
             else:
                 await self.retry()
         except BaseException as error:  # a cancellation too: the worker must not wait for this job for ever
-            if not self._is_ended and self.error is None:
+            if not self._is_ended and self._error is None:
                 self._release_later()
             if exc is None or not isinstance(error, EtcdError):
                 raise
@@ -234,35 +240,23 @@ class Job(AsyncBlock):
 
         Cancellation: the attempt was ended or not; call it again.
         """
-        seconds = checked_delay(delay)
-        if self.tries >= self._context.max_tries:
-            try:
+        more: list[Op] = []
+        if seconds := checked_delay(delay):
+            more.append(self._delayed(seconds))
+        if self._is_dirty:  # a late copy of the request that claims it must not claim it again
+            more.append(op.put(self.key, self.value))
+        with suppress(NoSpaceError):  # a full store refuses puts, and the job should not wait for space
+            if self.tries < self._context.max_tries:
+                await self._release(timeout, *more)
+            else:
                 await self.reject(
                     reason or f"attempt {self.tries} of {self._context.max_tries} has failed", timeout=timeout
                 )
-            except NoSpaceError:  # it is given up later
-                await self._release(timeout)
             return
-        puts: list[Op] = []
-        if self._is_dirty:  # a late copy of the request that claims it must not claim it again
-            puts.append(op.put(self.key, self.value))
-        if seconds:
-            puts.append(op.put(self._key(Kind.DELAY), f"{time.time() + seconds:.3f}"))
-        if puts:
-            try:
-                await self._end("retry", [op.delete(self._key(Kind.CLAIM)), *puts], timeout)
-            except NoSpaceError:  # a full store refuses the puts, and the job should not wait for space
-                pass
-            else:
-                return
         await self._release(timeout)
 
     async def reject(self, reason: str = "", *, timeout: Timeout = UNSET) -> None:
-        """End the job: it is given up, and moved to the dead letters.
-
-        Args:
-            reason: why; it is kept beside the payload.
-            timeout: seconds for the whole call; None for no limit.
+        """End the job: it is given up, and moved to the dead letters, with the reason beside the payload.
 
         Raises:
             JobLostError, EtcdError: as of `complete`. A full store refuses it.
@@ -275,51 +269,50 @@ class Job(AsyncBlock):
         ]
         await self._end("reject", [*self._deletions(), *moved], timeout)
 
-    async def _release(
-        self, timeout: Timeout = CANCELLED_SECONDS, *, delay: float = 0.0, has_begun: bool = True
-    ) -> None:
+    async def _release(self, timeout: Timeout, *more: Op) -> None:
         """The job is free again, whichever attempt this was."""
-        then: list[Op] = [op.delete(self._key(Kind.CLAIM))]
-        if not has_begun and self.tries == 1:  # it counts as no attempt
-            then.append(op.delete(self._key(Kind.TRIES)))
-        if delay:
-            then.append(op.put(self._key(Kind.DELAY), f"{time.time() + delay:.3f}"))
-        await self._end("release", then, timeout)
+        await self._end("free", [op.delete(self._key(Kind.CLAIM)), *more], timeout)
 
     def _release_later(self, *, delay: float = 0.0, has_begun: bool = True) -> None:
         """Release it in the background, until that is answered or the lease is lost."""
-        self._context.pool.run(self._release_at_last(delay, has_begun), "release of a job")
+        more: list[Op] = [self._delayed(delay)] if delay else []
+        if not has_begun and self.tries == 1:  # it counts as no attempt
+            more.append(op.delete(self._key(Kind.TRIES)))
+        self._context.pool.run(self._release_at_last(more), "release of a job")
 
-    async def _release_at_last(self, delay: float, has_begun: bool) -> None:
+    async def _release_at_last(self, more: list[Op]) -> None:
         pauses = Pauses(SOON)
         while not (self._is_ended or self.is_lost):
             try:
-                await self._release(delay=delay, has_begun=has_begun)
+                await self._release(CANCELLED_SECONDS, *more)
             except EtcdError as error:
                 if isinstance(error, ClientUsageError) or self.is_lost:
-                    self._on_ended(self._job, self)
+                    self._leave()
                     return
                 if not error.retryable and pauses.backoff is SOON:  # such as rights that are missing
                     pauses = Pauses(PATIENT)
                     text = "%s: job %s cannot be released, which is tried again; until then it stays claimed: %s"
-                    self._context.log.warning(text, self._context.what, shown_key(self.key), error)
-                    self._on_ended(self._job, self)  # the worker goes on without it, but owes its release
+                    self._context.log.warning(text, self._context.keys.what, shown_key(self.key), error)
+                    self._leave()  # the worker continues without it, but owes its release
             await pauses.wait()
 
+    def _delayed(self, seconds: float) -> Op:
+        return op.put(self._key(Kind.DELAY), f"{time.time() + seconds:.3f}")
+
     def _key(self, kind: Kind) -> bytes:
-        return self._context.keys.of(kind, self._job)
+        return self._context.keys.of(kind, self._name)
 
     def _deletions(self) -> list[Op]:
         keys = [self.key, self._key(Kind.CLAIM), self._key(Kind.TRIES)]
-        if ident := id_of(self._job):
+        if ident := id_of(self._name):
             keys.append(self._context.keys.id_key(ident))
         return [op.delete(key) for key in keys]
 
-    async def _end(self, how: str, then: list[Op], timeout: Timeout) -> None:
+    async def _end(self, how: _End, then: list[Op], timeout: Timeout) -> None:
         if self._is_ended:
             raise ClientUsageError(f"job {shown_key(self.key)} has ended already")
         if self.is_lost:
-            raise self._lost()
+            raise self._lose_by_time()
         if self._is_ending:
             raise ClientUsageError(f"job {shown_key(self.key)} is being ended already")
         shift = self._shift
@@ -327,67 +320,61 @@ class Job(AsyncBlock):
         item = op.get(self.key, keys_only=True)
         owned = Key(claim.key).create_revision == self.fencing_token
         txn = op.txn(when=[owned], then=then, otherwise=[claim, item, worker])
+        deadline = self._context.calls.deadline(timeout)
         self._is_ending = True
         try:
-            result = await self._commit(how, txn, self._context.timeout if timeout is UNSET else timeout)
+            result = await self._commit(how, txn, deadline)
         except BaseException:  # a cancellation too
             self._is_ending = False
-            if self._is_unclaimed:
-                self.claim_deleted()
+            if self._error is not None:
+                self._tell_loss()
+            elif self._is_unclaimed:
+                self._claim_deleted()
             raise
         self._is_ending = False
         if result is not None and not result.succeeded:
             kv = result[worker]
             has_worked = kv is not None and kv.create_revision == shift.revision
-            is_gone = how not in _FINAL or result[item] is None
-            if not (self._unanswered and self._unanswered <= _ALIKE[how] and has_worked and is_gone):
-                raise self.lose("its claim is gone")
+            is_gone = how == "free" or result[item] is None
+            if not (self._unanswered == {how} and has_worked and is_gone):
+                raise self._lose("its claim is gone")
         self._is_ended = True
-        self.error = None  # what was lost meanwhile came too late
-        self._on_ended(self._job, self)
+        self._error = None  # what was lost meanwhile came too late
+        self._leave()
 
-    async def _commit(self, how: str, txn: op.TxnOp, timeout: float | None) -> TxnResult | None:
-        """Send a txn; again if its answer is lost. What was not answered, here or before, is kept in mind.
+    async def _commit(self, how: _End, txn: op.TxnOp, deadline: float) -> TxnResult | None:
+        """Send a txn; again if its answer is lost.
 
         Returns None if it has ended the job, and what it has deleted is compacted.
         """
-        store, writer = self._context.store, self._context.writer
-        has_exact_answers = is_exact(writer)
-        clock = asyncio.get_running_loop().time
-        began = clock()
-        was_unanswered = how in self._unanswered
-        self._unanswered.add(how)  # if the call is cancelled, too
-        through = writer.txn().when(*txn.when).then(*txn.then).otherwise(*txn.otherwise)
+        calls = self._context.calls
         try:
-            result = await through.commit(timeout=timeout, retry=None if has_exact_answers else "safe")
+            return await self._send(how, txn, deadline)
         except ResultLostError as lost:
-            if not was_unanswered:
-                self._unanswered.discard(how)
             if lost.succeeded:
                 return None
-            left = None if timeout is None else max(0.0, timeout - (clock() - began))
             # The condition is on a revision that never comes back, so it fails again.
-            return await store.do(op.txn(when=txn.when, otherwise=txn.otherwise), timeout=left)
+            again = op.txn(when=txn.when, otherwise=txn.otherwise)
+            return await calls.do(again, deadline)
         except EtcdError as error:
-            if not (error.maybe_applied or was_unanswered):
-                self._unanswered.discard(how)
-            left = None if timeout is None else timeout - (clock() - began)
-            is_late = left is not None and left <= 0
-            if not error.maybe_applied or has_exact_answers or is_late or isinstance(error, NoSpaceError):
+            is_last = calls.is_exact or seconds_left(deadline) == 0 or isinstance(error, NoSpaceError)
+            if is_last or not error.maybe_applied:
                 raise
-        except Exception:  # a wrong argument: nothing was sent
-            if not was_unanswered:
-                self._unanswered.discard(how)
-            raise
-        else:
-            if not was_unanswered:
-                self._unanswered.discard(how)
-            return result
         try:
-            return await store.do(txn, timeout=left, retry="always")
+            return await calls.do(txn, deadline, "always")
         except EtcdError as error:
             error.maybe_applied = True  # by the first one
             raise
 
-    def _lost(self) -> JobLostError:
-        return self.lose("no renewal of the worker's lease is acknowledged")
+    async def _send(self, how: _End, txn: op.TxnOp, deadline: float) -> TxnResult:
+        """Send a txn once, and keep in mind whether it may be applied without an answer: it is, until that is known."""
+        before, self._unanswered = self._unanswered, self._unanswered | {how}
+        try:
+            result = await self._context.calls.commit(txn, deadline)
+        except Exception as error:
+            is_in_doubt = isinstance(error, EtcdError) and error.maybe_applied
+            if not is_in_doubt or isinstance(error, ResultLostError):
+                self._unanswered = before
+            raise
+        self._unanswered = before
+        return result

@@ -13,27 +13,26 @@ A job is free if it has an item and no claim, and its delay is over.
 """
 
 import re
-from bisect import bisect_left, insort
 from collections.abc import Callable, Iterable
 from enum import Enum
 from typing import Final
 
 from etcd_aio import Event, KeyValue
+from etcd_aio.arguments import finite_seconds
 from etcd_aio.dataclass import dataclass
 from etcd_aio.errors import InvalidRequestError
+from etcd_aio.recipes.queue.known_items import KnownItem, KnownItems
+from etcd_aio.types import shown_key
 
 WINDOW: Final = 256
 """Free jobs that a worker keeps in mind; it lists again when they are taken."""
-
-LAST_PRIORITY: Final = 65535
-"""The largest priority, as of `PriorityQueue`."""
 
 _LONGEST_DELAY: Final = 1e9  # seconds, three decades
 _JOB: Final = re.compile(rb"\d{5}/\d{20}(/.+)?", re.DOTALL)
 
 
 class Kind(Enum):
-    """What a key of a job has."""
+    """The content of a key of a job."""
 
     ITEM = b"items/"
     CLAIM = b"claims/"
@@ -51,10 +50,14 @@ class JobKeys:
 
     Attributes:
         prefix: of all of them.
+        name: of the queue, for logs and errors.
+        what: the same, and that it is a work queue.
     """
 
     def __init__(self, name: bytes) -> None:
         self.prefix = name + b"/"
+        self.name = shown_key(name)[1:]
+        self.what = f"work queue {self.name}"
 
     def of(self, kind: Kind, job: bytes = b"") -> bytes:
         """The key of a job, or the prefix of all keys of a kind."""
@@ -76,13 +79,7 @@ class JobKeys:
 
 
 def job_name(priority: int, number: int, id: bytes) -> bytes:
-    """The part of its keys that names a job.
-
-    Raises:
-        InvalidRequestError: the priority is too large.
-    """
-    if not 0 <= priority <= LAST_PRIORITY:
-        raise InvalidRequestError(f"priority must be from 0 to {LAST_PRIORITY}, got {priority}")
+    """The part of its keys that names a job."""
     return b"%05d/%020d" % (priority, number) + (b"/" + id if id else b"")
 
 
@@ -98,11 +95,10 @@ def checked_delay(delay: float) -> float:
         InvalidRequestError: they are negative, or too many.
         TypeError: they are no number.
     """
-    if isinstance(delay, bool) or not isinstance(delay, int | float):
-        raise TypeError(f"delay must be a number of seconds, got {type(delay).__name__}")
-    if not 0 <= delay <= _LONGEST_DELAY:
+    seconds = finite_seconds(delay, "delay")
+    if seconds > _LONGEST_DELAY:
         raise InvalidRequestError(f"delay must be from 0 to {_LONGEST_DELAY:g} seconds, got {delay!r}")
-    return float(delay)
+    return seconds
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,7 +139,6 @@ class Board:
     """The first jobs of a work queue, and the claims and delays of all.
 
     Attributes:
-        is_complete: whether no job is left out.
         limit: how many items are to be listed.
         claims: the claims, by job.
         strays: the jobs whose claims were seen to have no lease. No worker writes such ones; they would never end.
@@ -151,31 +146,41 @@ class Board:
 
     def __init__(self, keys: JobKeys) -> None:
         self._keys = keys
-        self._jobs: list[bytes] = []
-        self._items: dict[bytes, int] = {}
+        self._items = KnownItems()
         self._delays: dict[bytes, _Delay] = {}
         self._revision = 0  # of the listing
         self._applied = 0  # up to which changes are known
         self._doubtful: dict[bytes, int] = {}  # jobs that have changed at or before this revision
         self.claims: dict[bytes, Claim] = {}
         self.strays: set[bytes] = set()
-        self.is_complete = False
         self.limit = WINDOW
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether no job is left out."""
+        return self._items.is_complete
 
     def load(self, listed: Iterable[KeyValue], revision: int, *, is_complete: bool) -> None:
         """Know what was listed at a revision, and nothing else."""
-        self._items, self.claims, self.strays, self._delays = {}, {}, set(), {}
-        self._revision = 0
+        self.claims, self.strays, self._delays = {}, set(), {}
+        items: list[KnownItem] = []
         for kv in listed:
-            self._put(kv)
-        self._jobs = sorted(self._items)
+            kind, job = self._keys.parsed(kv.key) or (None, b"")
+            if kind is Kind.ITEM:
+                items.append(KnownItem(job, kv.mod_revision))
+            else:
+                self._put(kind, job, kv)
+        self._items.replace(items, is_complete=is_complete)
         self._revision = self._applied = revision
         self._doubtful = {job: until for job, until in self._doubtful.items() if until > revision}
-        self.is_complete = is_complete
-        self.limit = WINDOW + len(self.claims) + len(self._delays)
+        self.limit = self._most()
+
+    def _most(self) -> int:
+        """Items that are kept in mind: enough free ones, though many are claimed or delayed."""
+        return WINDOW + len(self.claims) + len(self._delays)
 
     def apply(self, event: Event) -> tuple[Kind, bytes] | None:
-        """A key has changed. A member that is behind also tells of changes before the listing.
+        """A key has changed. A member that is behind also delivers changes before the listing.
 
         Returns the kind of the key, and its job; None if it is another key.
         """
@@ -188,31 +193,18 @@ class Board:
     def _apply(self, event: Event, kind: Kind, job: bytes) -> None:
         self._doubtful.pop(job, None)
         if event.is_put:
-            is_new = kind is Kind.ITEM and job not in self._items
-            if is_new and not self.is_complete and (not self._jobs or job > self._jobs[-1]):
-                return  # jobs before it may be left out
-            self._put(event.kv)
-            if is_new:
-                insort(self._jobs, job)
-                if len(self._jobs) > WINDOW + len(self.claims) + len(self._delays):
-                    del self._items[self._jobs.pop()]
-                    self.is_complete = False
+            self._put(kind, job, event.kv)
         elif kind is Kind.ITEM:
-            if self._items.pop(job, None) is not None:
-                del self._jobs[bisect_left(self._jobs, job)]
+            self._items.remove(job)
         elif kind is Kind.CLAIM:
             self.claims.pop(job, None)
             self.strays.discard(job)
         elif kind is Kind.DELAY:
             self._delays.pop(job, None)
 
-    def _put(self, kv: KeyValue) -> None:
-        parsed = self._keys.parsed(kv.key)
-        if parsed is None:
-            return
-        kind, job = parsed
+    def _put(self, kind: Kind | None, job: bytes, kv: KeyValue) -> None:
         if kind is Kind.ITEM:
-            self._items[job] = kv.mod_revision
+            self._items.add(KnownItem(job, kv.mod_revision), self._most())
         elif kind is Kind.CLAIM:
             self.claims[job] = Claim(kv.create_revision, kv.lease)
             if kv.lease:
@@ -223,24 +215,17 @@ class Board:
             self._delays[job] = _Delay(kv.mod_revision, seconds_in(kv.value))
 
     def doubt(self, job: bytes, revision: int) -> None:
-        """A job is not as it was known, by an answer at a revision: it is not free until its change is told."""
+        """A job is not as it was known, by an answer at a revision: it is not free until its change is delivered."""
         if revision > self._applied:
             self._doubtful[job] = revision
 
     def free(self, count: int, now: float, window: float, random: Callable[[], float]) -> list[FreeJob]:
-        """Choose free jobs: the first ones, or some further back if claims were lost.
-
-        Args:
-            count: how many at most.
-            now: seconds since 1970.
-            window: of how many jobs one is drawn; 1 for the first.
-            random: returns a number in [0, 1).
-        """
+        """Choose free jobs at a time in seconds since 1970, as `KnownItems.pick` chooses items."""
         found: list[FreeJob] = []
-        for job in self._jobs:
+        for job in self._items.keys:
             delay = self._delays.get(job)
             if self._is_open(job) and (delay is None or delay.until <= now):
-                found.append(FreeJob(job, self._items[job], 0 if delay is None else delay.revision))
+                found.append(FreeJob(job, self._items.revisions[job], 0 if delay is None else delay.revision))
                 if len(found) >= count + window - 1:
                     break
         first = int(random() * min(len(found), window))
@@ -248,7 +233,9 @@ class Board:
 
     def next_due(self, now: float) -> float | None:
         """When the next delay is over, in seconds since 1970; None if there is none."""
-        later = (delay.until for job, delay in self._delays.items() if job in self._items and self._is_open(job))
+        later = (
+            delay.until for job, delay in self._delays.items() if job in self._items.revisions and self._is_open(job)
+        )
         return min((until for until in later if until > now), default=None)
 
     def _is_open(self, job: bytes) -> bool:

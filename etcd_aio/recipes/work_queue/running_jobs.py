@@ -1,7 +1,7 @@
-"""RunningJobs: the jobs that a worker has handed out, which it does not keep alive.
+"""RunningJobs: the shift of a worker, and the jobs that it has handed out, which it does not keep alive.
 
 Only its `Job` object can end a job. One to which nothing refers any more, as if its task was cancelled before its first
-step, would stay claimed for as long as the worker lives; so the worker is told of it.
+step, would stay claimed for as long as the worker lives; so the worker deletes its claim.
 """
 
 import asyncio
@@ -10,18 +10,26 @@ from contextlib import suppress
 from weakref import ReferenceType, ref
 
 from etcd_aio.recipes.work_queue.job import Job
+from etcd_aio.recipes.work_queue.jobs import Claim
+from etcd_aio.recipes.work_queue.shift import Shift
 
 
 class RunningJobs:
-    """The jobs that were claimed and not ended, by their names.
+    """The jobs that were claimed in a shift and not ended, by their names.
 
     Args:
-        on_dropped: called in the loop with the name of a job that nothing refers to any more, and that was not removed.
+        on_change: called when a job has ended or is lost, or the shift is over.
+        on_dropped: called in the loop with the name of a job that nothing refers to any more, and that has not ended.
+
+    Attributes:
+        shift: under whose lease they are claimed; None between two shifts.
     """
 
-    def __init__(self, on_dropped: Callable[[bytes], None]) -> None:
+    def __init__(self, on_change: Callable[[], None], on_dropped: Callable[[bytes], None]) -> None:
+        self._on_change = on_change
         self._on_dropped = on_dropped
         self._jobs: dict[bytes, ReferenceType[Job]] = {}
+        self.shift: Shift | None = None
 
     def __len__(self) -> int:
         return len(self._jobs)
@@ -35,30 +43,38 @@ class RunningJobs:
         return None if reference is None else reference()
 
     def copy(self) -> dict[bytes, Job]:
-        """All of them; the copy does keep them alive."""
-        jobs = {name: reference() for name, reference in self._jobs.items()}
-        return {name: job for name, job in jobs.items() if job is not None}
+        """The running jobs, which the copy keeps alive."""
+        return {name: job for name, reference in self._jobs.items() if (job := reference()) is not None}
 
-    def add(self, name: bytes, job: Job) -> None:
+    def is_idle(self, name: bytes, claim: Claim) -> bool:
+        """Whether a claim has the lease of the shift, but is of no job that runs, or may be about to run."""
+        shift = self.shift
+        return shift is not None and claim.lease == shift.loan.id and name not in self and name not in shift.claiming
+
+    def add(self, job: Job) -> None:
         """The job was claimed."""
         loop = asyncio.get_running_loop()
 
-        def dropped(reference: ReferenceType[Job]) -> None:
+        def dropped(reference: ReferenceType[Job], name: bytes = job._name) -> None:
             with suppress(RuntimeError):  # any thread may collect it, and the loop may be closed by then
                 loop.call_soon_threadsafe(self._drop, name, reference)
 
-        self._jobs[name] = ref(job, dropped)
+        self._jobs[job._name] = ref(job, dropped)
 
-    def remove(self, name: bytes, job: Job) -> bool:
-        """The job has ended, or is lost; returns whether it was running."""
-        if self.get(name) is not job:
-            return False
-        del self._jobs[name]
-        return True
+    def remove(self, job: Job) -> None:
+        """The job has ended, or is lost."""
+        if self.get(job._name) is job:
+            del self._jobs[job._name]
+            self._on_change()
 
-    def clear(self) -> None:
-        """Forget all of them."""
+    def shift_over(self, shift: Shift, reason: str, cause: BaseException | None) -> None:
+        """A shift is over: so all its jobs are lost."""
+        for job in self.copy().values():
+            job._lose(reason, cause)
         self._jobs.clear()
+        if self.shift is shift:
+            self.shift = None
+        self._on_change()
 
     def _drop(self, name: bytes, reference: ReferenceType[Job]) -> None:
         if self._jobs.get(name) is reference:

@@ -1,24 +1,24 @@
 """WorkQueue: jobs that are done although workers crash, each by one worker at a time.
 
-`jobs.py` has the keys, `worker.py` claims jobs, `shift.py` has the lease of their claims, and `job.py` ends them.
+`jobs.py` has the keys, `following.py` knows which jobs are free, `worker.py` claims them by the txns of `claiming.py`,
+`shift.py` has the lease of their claims, and `job.py` ends them.
 """
 
-import asyncio
 import os
 import socket
 import time
 from typing import Final
 
-from etcd_aio import Key, KeyValue, OutcomeUnknownError, TxnResult, op
-from etcd_aio.arguments import encode_key, to_bytes, whole_number
-from etcd_aio.base import NEVER, UNSET, Timeout, deadline_after, time_left, when_constructed
-from etcd_aio.calls import StoreCalls, Writer, is_exact, writer_for
-from etcd_aio.concurrency import OnLost, checked_margin
+from etcd_aio import Key, KeyValue, op
+from etcd_aio.arguments import checked_margin, encode_key, to_bytes, whole_number
+from etcd_aio.base import UNSET, Timeout, when_constructed
+from etcd_aio.calls import StoreCalls, Writer
+from etcd_aio.concurrency import OnLost
 from etcd_aio.dataclass import dataclass
-from etcd_aio.errors import EtcdError, InvalidRequestError, ResultLostError
+from etcd_aio.errors import InvalidRequestError, ResultLostError
+from etcd_aio.recipes.calls import RecipeCalls
 from etcd_aio.recipes.queue.numbers import next_number
-from etcd_aio.recipes.queue.priority_queue import DEFAULT_PRIORITY
-from etcd_aio.recipes.queue.queue import put_in_doubt
+from etcd_aio.recipes.queue.putting import DEFAULT_PRIORITY, checked_priority, put_once
 from etcd_aio.recipes.work_queue.jobs import JobKeys, Kind, checked_delay, id_of, job_name
 from etcd_aio.recipes.work_queue.shift import WorkerContext
 from etcd_aio.recipes.work_queue.worker import Worker
@@ -91,19 +91,14 @@ class WorkQueue:
         writer: Writer | None = None,
         timeout: Timeout = UNSET,
     ) -> None:
-        self._store = client
-        encoded = encode_key(name, "name")
-        self._what = f"work queue {shown_key(encoded)[1:]}"
-        self._keys = JobKeys(encoded)
+        self._keys = JobKeys(encode_key(name, "name"))
         self._ttl = whole_number(ttl, "ttl", minimum=1)
         self._max_tries = whole_number(max_tries, "max_tries", minimum=1)
-        self._writer = writer_for(client, writer)
-        self._is_exact = is_exact(self._writer)
-        self._timeout = client.backend.shared.seconds(timeout)
+        self._calls = RecipeCalls(client, writer, timeout)
 
     @when_constructed
     def __repr__(self) -> str:
-        return f"<WorkQueue {self._what.removeprefix('work queue ')}>"
+        return f"<WorkQueue {self._keys.name}>"
 
     async def put(
         self,
@@ -137,8 +132,8 @@ class WorkQueue:
         payload = to_bytes(value, "value")
         seconds = checked_delay(delay)
         ident = b"" if id is None else encode_key(id, "id")
-        whole_number(priority, "priority")
-        deadline = deadline_after(self._limit(timeout), asyncio.get_running_loop().time())
+        checked_priority(priority)
+        deadline = self._calls.deadline(timeout)
         orphan: KeyValue | None = None
         while True:
             job = job_name(priority, next_number(), ident)
@@ -151,14 +146,15 @@ class WorkQueue:
             if seconds:
                 then.append(op.put(self._keys.of(Kind.DELAY, job), f"{time.time() + seconds:.3f}"))
             orphan = None
+            txn = op.TxnOp(tuple(when), tuple(then), (look,))
             try:
-                result = await self._commit(key, op.TxnOp(tuple(when), tuple(then), (look,)), deadline)
+                result = await put_once(self._calls, self._keys.what, [key], txn, deadline)
             except ResultLostError:  # the condition did not hold, and what was found is compacted
                 continue
             if result.succeeded:
                 return key
-            found = result.responses[0]
-            if ident and isinstance(found, KeyValue):
+            found = result[look]
+            if ident and found is not None:
                 if await self._is_there(found.value, deadline):
                     return self._keys.of(Kind.ITEM, found.value)
                 orphan = found
@@ -166,22 +162,8 @@ class WorkQueue:
     async def _is_there(self, job: bytes, deadline: float) -> bool:
         """Whether the job that an id names is there. If an operator has deleted it, its id is left."""
         parts = [op.get(self._keys.of(kind, job), keys_only=True) for kind in (Kind.ITEM, Kind.CLAIM)]
-        left = None if deadline == NEVER else time_left(deadline, asyncio.get_running_loop().time())
-        found = await self._store.do(op.txn(then=parts), timeout=left)
+        found = await self._calls.do(op.txn(then=parts), deadline)
         return any(found[part] is not None for part in parts)
-
-    async def _commit(self, key: bytes, put: op.TxnOp, deadline: float) -> TxnResult:
-        # It is not repeated: a late copy would put the job again after it was done.
-        txn = self._writer.txn().when(*put.when).then(*put.then).otherwise(*put.otherwise)
-        left = None if deadline == NEVER else time_left(deadline, asyncio.get_running_loop().time())
-        try:
-            return await txn.commit(timeout=left, retry=None if self._is_exact else "safe")
-        except (OutcomeUnknownError, ResultLostError):
-            raise  # the writer can settle the first, and knows of the second what was applied
-        except EtcdError as error:
-            if not error.maybe_applied:
-                raise
-            raise put_in_doubt(self._what, [key]) from error
 
     def worker(
         self,
@@ -204,39 +186,31 @@ class WorkQueue:
         """
         if on_lost not in ("cancel", "signal"):
             raise InvalidRequestError(f"on_lost must be 'cancel' or 'signal'; got {on_lost!r}")
-        concurrency = whole_number(concurrency, "concurrency", minimum=1)
         name = f"{socket.gethostname()}/{os.getpid()}" if owner is None else owner
         context = WorkerContext(
-            store=self._store,
-            writer=self._writer,
+            calls=self._calls,
             keys=self._keys,
-            pool=self._store.leases.pool,
+            pool=self._calls.store.leases.pool,
             ttl=self._ttl,
-            timeout=self._timeout,
+            owner=to_bytes(name, "owner"),
+            concurrency=whole_number(concurrency, "concurrency", minimum=1),
             max_tries=self._max_tries,
             margin=checked_margin(margin, self._ttl),
             cancels=on_lost == "cancel",
         )
-        return Worker(context, concurrency=concurrency, owner=to_bytes(name, "owner"))
+        return Worker(context)
 
     async def size(self, *, timeout: Timeout = UNSET) -> int:
         """Count the jobs that are queued or running.
 
-        Args:
-            timeout: seconds for the whole call; None for no limit.
-
         Raises:
             EtcdError: as every read.
         """
-        found = await self._store.range(prefix=self._keys.of(Kind.ITEM), count_only=True, timeout=self._limit(timeout))
-        return found.count
+        items = op.range(prefix=self._keys.of(Kind.ITEM), count_only=True)
+        return (await self._calls.do(items, self._calls.deadline(timeout))).count
 
     async def dead(self, limit: int = 100, *, timeout: Timeout = UNSET) -> tuple[DeadJob, ...]:
-        """Read the first jobs that were given up.
-
-        Args:
-            limit: how many at most.
-            timeout: seconds for the whole call; None for no limit.
+        """Read the first jobs that were given up, at most `limit`.
 
         Raises:
             InvalidRequestError, TypeError: the limit is invalid.
@@ -245,7 +219,7 @@ class WorkQueue:
         most = whole_number(limit, "limit", minimum=1)
         payloads = op.range(prefix=self._keys.of(Kind.DEAD), limit=most)
         reasons = op.range(prefix=self._keys.of(Kind.REASON), limit=most)
-        found = await self._store.do(op.txn(then=[payloads, reasons]), timeout=self._limit(timeout))
+        found = await self._calls.do(op.txn(then=[payloads, reasons]), self._calls.deadline(timeout))
         texts = {self._name_in(kv.key): kv.value.decode(errors="replace") for kv in found[reasons]}
         return tuple(
             DeadJob(kv.key, kv.value, texts.get(self._name_in(kv.key), ""), kv.mod_revision) for kv in found[payloads]
@@ -253,10 +227,6 @@ class WorkQueue:
 
     async def revive(self, dead: DeadJob, *, timeout: Timeout = UNSET) -> bool:
         """Put a job that was given up back into the queue, with all its attempts before it.
-
-        Args:
-            dead: the job.
-            timeout: seconds for the whole call; None for no limit.
 
         Returns:
             bool: whether it was put back; False if it is no dead letter any more, or its id is in use.
@@ -279,16 +249,11 @@ class WorkQueue:
         if ident := id_of(job):
             when.append(Key(self._keys.id_key(ident)).missing)
             then.append(op.put(self._keys.id_key(ident), job))
-        txn = self._writer.txn().when(*when).then(*then)
         try:
-            result = await txn.commit(timeout=self._limit(timeout), retry=None if self._is_exact else "safe")
+            return (await self._calls.commit(op.txn(when=when, then=then), self._calls.deadline(timeout))).succeeded
         except ResultLostError as lost:  # what it has deleted is compacted, but not whether it has
             return lost.succeeded
-        return result.succeeded
 
     def _name_in(self, key: bytes) -> bytes:
         parsed = self._keys.parsed(key) if key.startswith(self._keys.prefix) else None
         return b"" if parsed is None else parsed[1]
-
-    def _limit(self, timeout: Timeout) -> float | None:
-        return self._timeout if timeout is UNSET else timeout

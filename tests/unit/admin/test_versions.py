@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from etcd_aio import pb
-from etcd_aio.admin.versions import Document, Versions, read_document
+from etcd_aio.admin.versions import VersionDocument, Versions, read_document
 from etcd_aio.errors import (
     ClientClosedError,
     ConnectError,
@@ -143,16 +143,16 @@ async def test_the_document_is_read_if_the_status_is_refused() -> None:
 @pytest.mark.parametrize(
     ("raw", "document"),
     [
-        (b'{"etcdserver":"3.6.1","etcdcluster":"3.6.0","storage":"3.6.0"}', Document("3.6.1", "3.6.0")),
-        (b'{"etcdserver":"3.6.1","etcdcluster":"not_decided"}', Document("3.6.1")),
-        (b'{"etcdcluster":5}', Document()),
-        (b'{"etcdcluster":"3\\u0007"}', Document()),
-        (b'{"etcdcluster":"%s"}' % (b"3" * 100), Document()),
-        (b"", Document()),
-        (b"\xff", Document()),
-        (b"[" * 100_000, Document()),
+        (b'{"etcdserver":"3.6.1","etcdcluster":"3.6.0","storage":"3.6.0"}', VersionDocument("3.6.1", "3.6.0")),
+        (b'{"etcdserver":"3.6.1","etcdcluster":"not_decided"}', VersionDocument("3.6.1")),
+        (b'{"etcdcluster":5}', VersionDocument()),
+        (b'{"etcdcluster":"3\\u0007"}', VersionDocument()),
+        (b'{"etcdcluster":"%s"}' % (b"3" * 100), VersionDocument()),
+        (b"", VersionDocument()),
+        (b"\xff", VersionDocument()),
+        (b"[" * 100_000, VersionDocument()),
     ],
     ids=lambda value: str(value)[:40],
 )
-def test_unreadable_parts_of_the_document_are_empty(raw: bytes, document: Document) -> None:
+def test_unreadable_parts_of_the_document_are_empty(raw: bytes, document: VersionDocument) -> None:
     assert read_document(raw) == document

@@ -9,7 +9,6 @@ import pytest
 from etcd_aio import Client
 from etcd_aio.base.not_awaitable import AsyncBlock
 from etcd_aio.contrib.config import LiveConfig
-from etcd_aio.contrib.discovery import Directory
 from etcd_aio.contrib.web import Singleton
 from etcd_aio.errors import ClientUsageError
 from etcd_aio.fake import FakeEtcd
@@ -33,9 +32,9 @@ BLOCKS: list[tuple[Callable[[Client], Any], str]] = [
     (lambda client: DoubleBarrier(client, "k", count=2), "async with DoubleBarrier("),
     (lambda client: WorkQueue(client, "k").worker(), "async with queue.worker()"),
     (lambda client: Group(client, "k").join(), "async with group.join("),
-    (lambda client: Group(client, "k").observe(), "async with group.observe("),
+    (lambda client: Group(client, "k").cache(), "async with group.cache("),
     (lambda client: Group(client, "k").ring(), "async with group.ring("),
-    (lambda client: client.election("k").observe(), "async with election.observe("),
+    (lambda client: client.election("k").changes(), "async with election.changes("),
     (lambda client: follow(client, "k/"), "async with follow("),
     (lambda client: LiveConfig(client, dict, prefix="k/"), "async with LiveConfig("),
 ]
@@ -79,5 +78,4 @@ def test_every_public_block_says_so() -> None:
 
 def test_the_blocks_of_contrib_say_so() -> None:
     assert issubclass(LiveConfig, AsyncBlock)
-    assert issubclass(Directory, AsyncBlock)
     assert issubclass(Singleton, AsyncBlock)

@@ -12,7 +12,7 @@ import pytest
 from etcd_aio import EtcdError, KeyRange, KeyValue, WatchBatch
 from etcd_aio.base.deadline import NEVER
 from etcd_aio.cache.catch_up import CatchUp
-from etcd_aio.cache.state import Replica, Transition
+from etcd_aio.cache.state import Replica
 from etcd_aio.cache.waiting import RevisionWaiters
 from etcd_aio.errors import PermissionDeniedError
 from etcd_aio.types import EarlyProgress
@@ -224,7 +224,7 @@ async def test_the_answer_about_another_store_is_ignored(scene: Scene) -> None:
     scene.answer = asyncio.get_running_loop().create_future()
     waiting = scene.wait(12)
     await turns()
-    scene.replica.move(Transition.REPLACED)
+    scene.replica.store_replaced()
     scene.answer.set_result(SimpleNamespace(revision=15, count=1, kvs=[]))
     await turns()
     assert scene.replica.revision == 10

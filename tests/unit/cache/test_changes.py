@@ -8,7 +8,7 @@ import pytest
 
 from etcd_aio import ClientClosedError, Event, EventType, KeyValue
 from etcd_aio.cache.changes import CacheBatches, CacheChanges, Follower, KeySetChanges
-from etcd_aio.cache.steps import Step
+from etcd_aio.cache.steps import ContentStep
 from etcd_aio.errors import CacheError, ClientUsageError
 from tests.support.virtual_time import turns
 
@@ -26,7 +26,7 @@ def delete(key: bytes, revision: int) -> Event:
 def tell(follower: Follower, *events: Event, created: Iterable[bytes] = (), late: int = 0) -> None:
     """As a cache does; `late` is its revision if the events are not newer."""
     changes = {} if late else {event.key: event.kv if event.is_put else None for event in events}
-    follower.add(Step(late or events[-1].revision, changes, set(created), events))
+    follower.add(ContentStep(late or events[-1].revision, changes, set(created), events))
 
 
 def ignore(follower: Follower) -> None:
@@ -93,7 +93,7 @@ async def test_a_difference_that_cancels_itself_out_is_not_told() -> None:
 async def test_a_load_is_a_difference_behind_what_was_not_taken() -> None:
     batches = CacheBatches(ignore, asyncio.get_running_loop(), 10_000)
     tell(batches, put(b"a", 5), created=[b"a"])
-    batches.add(Step(9, {b"a": None, b"b": put(b"b", 8).kv}, {b"b"}))
+    batches.add(ContentStep(9, {b"a": None, b"b": put(b"b", 8).kv}, {b"b"}))
     batch = await anext(batches)
     assert [(event.key, event.is_put) for event in batch] == [(b"b", True)]
     assert batch.revision == 9
@@ -165,7 +165,7 @@ async def test_a_key_set_moves_with_keys_that_come_and_go_and_not_with_their_val
     assert followed.revision == 8, "late events that are older"
     tell(followed, put(b"c", 9), delete(b"c", 10), late=11)
     assert (followed.revision, await anext(followed)) == (10, 10)
-    followed.add(Step(10, {}, set(), is_load=True))  # of another store
+    followed.add(ContentStep(10, {}, set(), is_load=True))  # of another store
     assert await anext(followed) == 10
-    followed.add(Step(3, {}, set(), is_load=True))  # a backup was restored
+    followed.add(ContentStep(3, {}, set(), is_load=True))  # a backup was restored
     assert (followed.revision, await anext(followed)) == (3, 3)

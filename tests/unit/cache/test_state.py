@@ -9,7 +9,7 @@ import pytest
 
 from etcd_aio import Event, EventType, KeyValue, WatchBatch
 from etcd_aio.cache.rows import key_value
-from etcd_aio.cache.state import _NEXT, CacheState, Replica, Transition, whole_revisions
+from etcd_aio.cache.state import CacheState, Replica, whole_revisions
 from etcd_aio.cache.steps import StoreReplaced
 from etcd_aio.types import EarlyProgress
 
@@ -47,15 +47,43 @@ def content(replica: Replica[Any]) -> dict[str, int]:
     return {key.decode(): key_value(row).mod_revision for key, row in replica.tree.values.items()}
 
 
+MOVES = (Replica.fall_behind, Replica.resume, Replica.store_replaced)
+
+
 def test_every_state_ends_closed_and_nothing_leaves_that() -> None:
-    assert {state for state in CacheState if (state, Transition.CLOSED) in _NEXT} == set(CacheState)
-    assert {after for (state, _), after in _NEXT.items() if state is CacheState.CLOSED} == {CacheState.CLOSED}
-    assert [transition for transition in Transition if (CacheState.CLOSED, transition) in _NEXT] == [Transition.CLOSED]
+    lagging, broken = loaded(kv("a", 3)), loaded(kv("a", 3))
+    lagging.fall_behind()
+    broken.store_replaced()
+    replicas: list[Replica[Any]] = [Replica(is_decoded=False), loaded(kv("a", 3)), lagging, broken]
+    assert {replica.state for replica in replicas} == set(CacheState) - {CacheState.CLOSED}
+    for replica in replicas:
+        replica.close()
+        for move in (*MOVES, Replica.close):
+            move(replica)
+            assert (replica.state, replica.count) == (CacheState.CLOSED, 0)
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ((), ("loading", "loading", "loading")),
+        ((load,), ("lagging", "ready", "broken")),
+        ((load, Replica.fall_behind), ("lagging", "ready", "broken")),
+        ((load, Replica.store_replaced), ("broken", "broken", "broken")),
+    ],
+)
+def test_what_each_move_makes_of_each_state(before: tuple[Any, ...], after: tuple[str, ...]) -> None:
+    for move, state in zip(MOVES, after, strict=True):
+        replica: Replica[Any] = Replica(is_decoded=False)
+        for step in before:
+            step(replica, revision=10) if step is load else step(replica)
+        move(replica)
+        assert replica.state is CacheState(state)
 
 
 def test_a_load_is_compared_with_the_content_before() -> None:
     replica = loaded(kv("a", 3), kv("b", 4), kv("c", 5))
-    replica.move(Transition.BEHIND)
+    replica.fall_behind()
     assert state_of(replica) is CacheState.LAGGING
     changes = load(replica, kv("aa", 12), kv("b", 4), kv("c", 13, version=2, create=5), revision=14)
     assert changes == {b"a": None, b"aa": kv("aa", 12), b"c": kv("c", 13, 2, 5)}
@@ -71,7 +99,7 @@ def test_a_first_load_is_no_change() -> None:
 
 def test_a_load_that_goes_back_is_another_store() -> None:
     replica = loaded(kv("a", 3), revision=10)
-    replica.move(Transition.BEHIND)
+    replica.fall_behind()
     with pytest.raises(StoreReplaced, match="revision 9"):
         load(replica, kv("a", 3), revision=9)
     assert content(replica) == {"a": 3}
@@ -79,11 +107,11 @@ def test_a_load_that_goes_back_is_another_store() -> None:
 
 def test_a_load_that_a_validation_has_overtaken_changes_nothing() -> None:
     replica = loaded(kv("a", 3), revision=10)
-    replica.move(Transition.BEHIND)
+    replica.fall_behind()
     base = replica.new_base()
     found = (kv("a", 3), kv("passing", 11))  # which is deleted again at revision 13
     deque((*base.add(found, base.changed(found), {}), *base.finish()))
-    assert replica.validated(replica.question(), 15, 1, has_newer=False)
+    assert replica.validated(15, 1, has_newer=False)
     step = replica.loaded(base, 12, 1.0)
     assert (state_of(replica), replica.revision, content(replica)) == (CacheState.READY, 15, {"a": 3})
     assert (step.revision, step.changes) == (15, {})
@@ -128,7 +156,7 @@ def test_an_event_that_does_not_fit_is_of_another_store_and_changes_nothing(even
 
 def test_the_revision_goes_back_only_after_the_store_was_replaced() -> None:
     replica = loaded(kv("a", 3), kv("b", 4), revision=10)
-    replica.move(Transition.REPLACED)
+    replica.store_replaced()
     assert (replica.state, replica.epoch) == (CacheState.BROKEN, 1)
     assert content(replica) == {"a": 3, "b": 4}, "the last state of the store before, unmixed"
     changes = load(replica, KeyValue(b"a", b"other", 3, 3, 1), revision=5)
@@ -138,7 +166,7 @@ def test_the_revision_goes_back_only_after_the_store_was_replaced() -> None:
 
 def test_a_closed_replica_holds_nothing() -> None:
     replica = loaded(kv("a", 3))
-    replica.move(Transition.CLOSED)
+    replica.close()
     assert len(replica.tree) == 0
     assert replica.values == {}
 
@@ -162,7 +190,7 @@ def test_a_value_that_cannot_be_decoded_keeps_the_one_before() -> None:
     replica = loaded(kv("a", 3), is_decoded=True)
     replica.apply((put("a", 11, 2, create=3), put("b", 12)), {})
     assert replica.values == {b"a": "v3"}
-    replica.move(Transition.BEHIND)
+    replica.fall_behind()
     base = replica.new_base()
     page = (kv("a", 14, 3, create=3), kv("b", 12))
     assert list(base.changed(page)) == [page[0]], "the other was decoded before, in vain"
@@ -190,33 +218,30 @@ def test_marks_move_the_revision_unless_they_may_be_early() -> None:
 def test_a_validation_moves_the_revision_if_nothing_is_newer_and_nothing_is_gone() -> None:
     for has_newer, count, is_valid in ((False, 2, True), (True, 2, False), (False, 1, False), (True, 3, False)):
         replica = loaded(kv("a", 3), kv("b", 4))
-        question = replica.question()
-        assert (question.revision, question.count) == (10, 2)
-        assert replica.validated(question, 15, count, has_newer=has_newer) is is_valid
+        assert (replica.revision, replica.count) == (10, 2)
+        assert replica.validated(15, count, has_newer=has_newer) is is_valid
         assert replica.revision == (15 if is_valid else 10)
 
 
 def test_a_validation_does_not_count_if_a_step_came_meanwhile() -> None:
     """A key was created and deleted again: the answer shows neither, and the content has the key."""
     replica = loaded(kv("a", 3))
-    question = replica.question()
     replica.apply((put("b", 11),), {})
-    assert not replica.validated(question, 12, 1, has_newer=False)
+    assert not replica.validated(12, 1, has_newer=False)
     assert replica.revision == 11
-    assert not replica.validated(replica.question(), 12, 1, has_newer=False)
+    assert not replica.validated(12, 1, has_newer=False)
 
 
 def test_a_mark_meanwhile_does_not_spoil_a_validation() -> None:
     replica = loaded(kv("a", 3))
-    question = replica.question()
     replica.mark(WatchBatch((), 13))
-    assert replica.validated(question, 12, 1, has_newer=False)
+    assert replica.validated(12, 1, has_newer=False)
     assert replica.revision == 13
 
 
 def test_events_behind_a_validation_change_nothing_but_are_told() -> None:
     replica = loaded(kv("a", 3))
-    assert replica.validated(replica.question(), 15, 1, has_newer=False)
+    assert replica.validated(15, 1, has_newer=False)
     late = (put("b", 12), delete("b", 13))
     step = replica.apply(late, {})
     assert (step.events, dict(step.changes), step.revision) == (late, {}, 15)
@@ -229,7 +254,7 @@ def test_events_behind_a_validation_change_nothing_but_are_told() -> None:
 def test_events_behind_a_validation_are_told_once_they_have_cancelled_out() -> None:
     """Or a follower would know a key that is not there, for ever if the rest is lost."""
     replica = loaded(kv("a", 3))
-    assert replica.validated(replica.question(), 15, 1, has_newer=False)
+    assert replica.validated(15, 1, has_newer=False)
     assert replica.apply((put("b", 11), put("c", 12)), {}).events == ()
     assert replica.apply((delete("b", 13),), {}).events == ()
     step = replica.apply((delete("c", 14),), {})
@@ -240,16 +265,16 @@ def test_events_behind_a_validation_are_told_once_they_have_cancelled_out() -> N
 @pytest.mark.parametrize("how", ["newer events", "another watch", "a load"])
 def test_events_behind_a_validation_whose_rest_is_lost_are_forgotten(how: str) -> None:
     replica = loaded(kv("a", 3))
-    assert replica.validated(replica.question(), 15, 1, has_newer=False)
+    assert replica.validated(15, 1, has_newer=False)
     assert replica.apply((put("b", 12),), {}).events == ()
     if how == "newer events":
         assert replica.apply((put("b", 16),), {}).events == (put("b", 16),)
     elif how == "another watch":
         replica.forget_passing()
     else:
-        replica.move(Transition.BEHIND)
+        replica.fall_behind()
         load(replica, kv("a", 3), revision=17)
-    assert replica.validated(replica.question(), 30, len(replica.tree), has_newer=False)
+    assert replica.validated(30, len(replica.tree), has_newer=False)
     passing = (put("d", 20), delete("d", 21))
     assert replica.apply(passing, {}).events == passing
 
@@ -266,7 +291,7 @@ def test_a_value_of_a_deleted_key_never_comes_back() -> None:
 def test_a_value_of_another_store_never_comes_back() -> None:
     """The key has the same create_revision there by chance; where nothing differs, the value is the same too."""
     replica = loaded(kv("a", 3), kv("b", 4), is_decoded=True)
-    replica.move(Transition.REPLACED)
+    replica.store_replaced()
     base = replica.new_base()
     page = (kv("a", 12, 2, create=3), kv("b", 4))
     deque((*base.add(page, base.changed(page), {}), *base.finish()))
@@ -315,7 +340,7 @@ def test_reads_that_wait_for_the_content_take_bounded_memory_and_never_flatter_i
 def test_the_reads_of_a_replaced_store_do_not_count() -> None:
     replica = loaded(kv("a", 3), sent=5.0)
     replica.probed(6.0, 12)
-    replica.move(Transition.REPLACED)
+    replica.store_replaced()
     load(replica, kv("a", 3), revision=5, sent=2.0)
     assert replica.age(10.0) == 8.0
 

@@ -9,7 +9,7 @@ import pytest
 from etcd_aio import Event, EventType, KeyValue
 from etcd_aio.cache.rows import key_value
 from etcd_aio.cache.state import Replica
-from etcd_aio.cache.steps import PART, Step, StoreReplaced, let_go
+from etcd_aio.cache.steps import PART, ContentStep, StoreReplaced, let_go
 from etcd_aio.cache.tree import RUN
 
 
@@ -37,7 +37,7 @@ def content(replica: Replica[Any]) -> tuple[int, list[KeyValue], dict[bytes, obj
     return replica.revision, [key_value(replica.tree.values[key]) for key in keys], values
 
 
-def staged(replica: Replica[Any], events: tuple[Event, ...], decoded: dict[bytes, object], part: int) -> Step:
+def staged(replica: Replica[Any], events: tuple[Event, ...], decoded: dict[bytes, object], part: int) -> ContentStep:
     staging, before = replica.stage(), content(replica)
     for begin in range(0, len(events), part):
         staging.add(events[begin : begin + part], decoded)
@@ -88,7 +88,7 @@ def test_a_validation_that_comes_meanwhile_wins() -> None:
     replica = loaded(10)
     staging = replica.stage()
     staging.add((put(b"fleeting", 11),), {})
-    assert replica.validated(replica.question(), 12, 10, has_newer=False)
+    assert replica.validated(12, 10, has_newer=False)
     deque(staging.build())
     step = replica.apply_staged(staging, (put(b"fleeting", 11),))
     assert (step.revision, dict(step.changes), step.events) == (12, {}, ())
@@ -100,9 +100,8 @@ def test_a_validation_that_comes_meanwhile_wins() -> None:
 
 def test_a_validation_is_void_if_its_answer_comes_behind_the_step() -> None:
     replica = loaded(10)
-    question = replica.question()
     staged(replica, (put(b"fleeting", 11),), {}, 1)
-    assert not replica.validated(question, 12, 10, has_newer=False)
+    assert not replica.validated(12, 10, has_newer=False)
     assert replica.revision == 11
 
 

@@ -7,7 +7,7 @@ import pytest
 
 from etcd_aio import WatchBatch
 from etcd_aio.base.deadline import NEVER
-from etcd_aio.cache.state import Replica, Transition
+from etcd_aio.cache.state import Replica
 from etcd_aio.cache.waiting import RevisionWaiters, raised_again
 from etcd_aio.errors import CacheError
 from tests.support.virtual_time import timers, turns
@@ -84,7 +84,7 @@ async def test_the_revision_of_another_store_wakes_no_task() -> None:
     replica, waiters = at(10)
     waiting = wait(waiters, 12)
     await turns()
-    replica.move(Transition.REPLACED)
+    replica.store_replaced()
     assert not waiters.has(5)
     replica.revision = 50
     waiters.moved()
@@ -96,11 +96,11 @@ async def test_the_revision_of_another_store_wakes_no_task() -> None:
 
 async def test_an_outage_keeps_tasks_waiting_but_its_content_is_one_of_the_store() -> None:
     replica, waiters = at(10)
-    replica.move(Transition.BEHIND)
+    replica.fall_behind()
     assert waiters.has(10)
     waiting = wait(waiters, 11)
     await turns()
-    replica.move(Transition.RESUMED)
+    replica.resume()
     waiters.moved()
     await turns()
     assert not waiting.done()

@@ -8,9 +8,9 @@ from typing import Any, Self
 
 import pytest
 
-from etcd_aio.concurrency.held import WATCH_AFTER, Held, Subject, checked_margin
+from etcd_aio.concurrency.held import WATCH_AFTER, Held
+from etcd_aio.concurrency.options import HoldOptions, Subject
 from etcd_aio.errors import (
-    InvalidRequestError,
     LeaseExpiredError,
     LeaseLostError,
     LockLostError,
@@ -109,7 +109,9 @@ class Block:
     async def __aenter__(self) -> Held[LockLostError]:
         store: Any = self.store
         loan: Any = self.loan
-        self.held = Held(store, loan, KEY, 7, margin=self.margin, cancels=self.cancels, subject=SUBJECT)
+        source: Any = None
+        options = HoldOptions(store, source, b"a", 10, self.margin, self.cancels, SUBJECT)
+        self.held = Held(options, loan, KEY, 7)
         return self.held
 
     async def __aexit__(
@@ -350,15 +352,3 @@ async def test_lost_ends_when_the_block_is_left(loan: FakeLoan, store: FakeStore
         waiting = asyncio.create_task(held.lost())
         await turns()
     assert await waiting is None
-
-
-def test_the_margin_is_a_tenth_of_the_ttl_and_at_most_a_second() -> None:
-    assert checked_margin(None, 5) == 0.5
-    assert checked_margin(None, 60) == 1.0
-    assert checked_margin(3, 10) == 3.0
-    assert checked_margin(0, 10) == 0.0
-    for wrong in (-0.1, 3.4, float("nan")):
-        with pytest.raises(InvalidRequestError):
-            checked_margin(wrong, 10)
-    with pytest.raises(TypeError):
-        checked_margin(True, 10)

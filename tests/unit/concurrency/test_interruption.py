@@ -17,29 +17,26 @@ def requests() -> int:
     return task.cancelling()
 
 
+async def nothing_to_leave(is_cancelled: bool) -> None:
+    """There is no key."""
+
+
 async def wait(interruption: Interruption, seconds: float = 3600.0) -> None:
-    """What a line does while it waits."""
-    try:
+    async with interruption:
         await asyncio.sleep(seconds)
-        interruption.check()
-    except BaseException as raised:
-        interruption.stop()
-        interruption.leave_with(raised)
-        raise
-    interruption.stop()
 
 
 async def test_a_timeout_becomes_its_error() -> None:
     loop = asyncio.get_running_loop()
     began = loop.time()
     with pytest.raises(LockTimeoutError):
-        await wait(Interruption(2.0, LockTimeoutError))
+        await wait(Interruption(2.0, LockTimeoutError, nothing_to_leave))
     assert loop.time() - began == pytest.approx(2.0)
     assert requests() == 0
 
 
 async def test_the_first_reason_counts() -> None:
-    interruption = Interruption(2.0, LockTimeoutError)
+    interruption = Interruption(2.0, LockTimeoutError, nothing_to_leave)
     loop = asyncio.get_running_loop()
     loop.call_later(1.0, interruption.interrupt, LockLostError("first"))
     loop.call_later(1.0, interruption.interrupt, LockLostError("second"))
@@ -49,7 +46,7 @@ async def test_the_first_reason_counts() -> None:
 
 
 async def test_after_it_was_stopped_nothing_interrupts() -> None:
-    interruption = Interruption(2.0, LockTimeoutError)
+    interruption = Interruption(2.0, LockTimeoutError, nothing_to_leave)
     await wait(interruption, 1.0)
     interruption.interrupt(LockLostError())
     await asyncio.sleep(5)
@@ -57,7 +54,7 @@ async def test_after_it_was_stopped_nothing_interrupts() -> None:
 
 
 async def test_a_reason_that_the_task_itself_brings_about_is_raised_at_the_end() -> None:
-    interruption = Interruption(None, LockTimeoutError)
+    interruption = Interruption(None, LockTimeoutError, nothing_to_leave)
     interruption.interrupt(LockLostError("own"))
     with pytest.raises(LockLostError, match="own") as caught:
         await wait(interruption, 1.0)
@@ -66,23 +63,25 @@ async def test_a_reason_that_the_task_itself_brings_about_is_raised_at_the_end()
 
 
 async def test_an_error_at_the_same_time_becomes_the_cause() -> None:
-    interruption = Interruption(None, LockTimeoutError)
+    interruption = Interruption(None, LockTimeoutError, nothing_to_leave)
     interruption.interrupt(LockLostError())
     with pytest.raises(LockLostError) as caught:
-        interruption.leave_with(EtcdError("what failed"))
+        async with interruption:
+            raise EtcdError("what failed")
     assert str(caught.value.__cause__) == "what failed"
-    interruption = Interruption(None, LockTimeoutError)
+    interruption = Interruption(None, LockTimeoutError, nothing_to_leave)
     error = LockLostError()
     error.__cause__ = lost = LeaseLostError()
     interruption.interrupt(error)
     with pytest.raises(LockLostError) as caught:
-        interruption.leave_with(EtcdError("what failed"))
+        async with interruption:
+            raise EtcdError("what failed")
     assert caught.value.__cause__ is lost
 
 
 async def test_another_cancellation_goes_on() -> None:
     async def work() -> None:
-        interruption = Interruption(1.0, LockTimeoutError)
+        interruption = Interruption(1.0, LockTimeoutError, nothing_to_leave)
         await wait(interruption)
 
     task = asyncio.create_task(work())
@@ -100,15 +99,15 @@ async def test_another_cancellation_goes_on() -> None:
 async def test_it_nests_in_timeouts_and_scopes() -> None:
     with pytest.raises(LockTimeoutError):
         async with asyncio.timeout(5):
-            await wait(Interruption(1.0, LockTimeoutError))
+            await wait(Interruption(1.0, LockTimeoutError, nothing_to_leave))
     with pytest.raises(TimeoutError) as caught:
         async with asyncio.timeout(1):
-            await wait(Interruption(5.0, LockTimeoutError))
+            await wait(Interruption(5.0, LockTimeoutError, nothing_to_leave))
     assert not isinstance(caught.value, LockTimeoutError)
     with anyio.move_on_after(1) as scope:
-        await wait(Interruption(5.0, LockTimeoutError))
+        await wait(Interruption(5.0, LockTimeoutError, nothing_to_leave))
     assert scope.cancelled_caught
     with anyio.move_on_after(5) as scope, pytest.raises(LockTimeoutError):
-        await wait(Interruption(1.0, LockTimeoutError))
+        await wait(Interruption(1.0, LockTimeoutError, nothing_to_leave))
     assert not scope.cancelled_caught
     assert requests() == 0

@@ -1,4 +1,4 @@
-"""concurrency/line.py: what an error says of survived trouble. The rest is in the integration tests."""
+"""concurrency/line.py, concurrency/options.py: what an error says of survived trouble."""
 
 from asyncio import Task
 from collections.abc import Coroutine
@@ -8,8 +8,8 @@ import pytest
 
 from etcd_aio import Header, KeyValue, PutResult, RangeResult, TxnResult, op
 from etcd_aio.base.aio import start_background_task
-from etcd_aio.concurrency.held import Subject
 from etcd_aio.concurrency.line import Line
+from etcd_aio.concurrency.options import HoldOptions
 from etcd_aio.concurrency.place import lock_keys
 from etcd_aio.errors import CompactedError, LeaseLostError, LockLostError, LockTimeoutError, UnavailableError
 from etcd_aio.lease import OnLoss
@@ -25,13 +25,13 @@ class FakeLoan:
     renewal_error = None
 
     def __init__(self) -> None:
-        self.is_discarded = False
+        self.is_revoked = False
 
     def on_loss(self, callback: OnLoss | None) -> None:
         """It is never lost."""
 
-    async def discard(self) -> bool:
-        self.is_discarded = True
+    async def revoke(self) -> bool:
+        self.is_revoked = True
         return True
 
     def give_back(self) -> None:
@@ -54,7 +54,7 @@ class FakeSource:
     def __init__(self, loan: FakeLoan | None = None) -> None:
         self.loan = FakeLoan() if loan is None else loan
 
-    async def borrow(self, ttl: int, key_prefix: bytes) -> FakeLoan:
+    async def borrow(self, ttl: int, key_prefix: bytes, *, waits: bool) -> FakeLoan:
         return self.loan
 
     def run(self, work: Coroutine[object, object, object], name: str) -> Task[object]:
@@ -92,7 +92,10 @@ class CompactedStore:
 
 def new_line(store: Any, source: Any) -> Line[LockLostError]:
     """A line with as much of a store and a source as it needs."""
-    return Line(store, source, 10, lock_keys(b"a"), b"", Subject("lock 'a'", LockLostError, LockTimeoutError))
+    options = HoldOptions.checked(
+        store, source, "a", 10, None, "cancel", kind="lock", lost=LockLostError, late=LockTimeoutError
+    )
+    return Line(options, lock_keys(b"a"))
 
 
 async def test_a_lease_that_is_lost_when_it_is_lent_ends_the_wait_before_it_begins() -> None:
@@ -101,7 +104,7 @@ async def test_a_lease_that_is_lost_when_it_is_lent_ends_the_wait_before_it_begi
     with pytest.raises(LockLostError, match="it has expired"):
         await new_line(store, source).stand(60.0)
     assert store.watches == 0
-    assert source.loan.is_discarded
+    assert source.loan.is_revoked
 
 
 async def test_a_compaction_does_not_end_the_wait() -> None:
@@ -112,10 +115,10 @@ async def test_a_compaction_does_not_end_the_wait() -> None:
     assert store.watches > 1
 
 
-async def test_a_timeout_has_the_trouble_as_its_cause_and_the_lease_in_doubt_is_discarded() -> None:
+async def test_a_timeout_has_the_trouble_as_its_cause_and_the_lease_in_doubt_is_revoked() -> None:
     source = FakeSource()
     line = new_line(SilentStore(), source)
     with pytest.raises(LockTimeoutError, match="etcd has not answered in time") as caught:
         await line.stand(3.0)
     assert isinstance(caught.value.__cause__, UnavailableError)
-    assert source.loan.is_discarded
+    assert source.loan.is_revoked

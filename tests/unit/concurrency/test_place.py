@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from etcd_aio.concurrency.place import LineKeys, Place, State, Step, lock_keys, reader_keys, writer_keys
+from etcd_aio.concurrency.place import LineKeys, Place, PlaceState, lock_keys, reader_keys, writer_keys
 
 
 @dataclass(frozen=True)
@@ -115,7 +115,7 @@ class World:
     def enter(self, contender: Contender) -> None:
         contender.place = place = Place(contender.keys, contender.lease)
         contender.tries -= 1
-        place.move(Step.BEGUN)
+        place.move(PlaceState.ENTERING)
         if place.key not in self.store:
             self.revision += 1
             self.store[place.key] = self.revision
@@ -135,14 +135,14 @@ class World:
         assert place.ahead is not None
         contender.has_looked = True
         place.checked(self.present(place.ahead.key))
-        if place.state is not State.WAITING:
+        if place.state is not PlaceState.WAITING:
             self.unwatch(contender)
 
     def event(self, contender: Contender) -> None:
         ahead = contender.place.ahead
         assert ahead is not None
         contender.place.checked(self.present(ahead.key))
-        assert contender.place.state is State.LOOKING
+        assert contender.place.state is PlaceState.LOOKING
         self.unwatch(contender)
 
     def unwatch(self, contender: Contender) -> None:
@@ -151,11 +151,11 @@ class World:
     def leave(self, contender: Contender) -> None:
         place = contender.place
         self.unwatch(contender)
-        if place.state is not State.LOST:
-            place.move(Step.GIVEN_UP)
+        if place.state is not PlaceState.LOST:
+            place.move(PlaceState.LEAVING)
         if self.store.get(place.key) == place.revision:
             self.delete(place.key)
-        place.move(Step.LEFT)
+        place.move(PlaceState.OUT)
 
     def expire(self, contender: Contender) -> None:
         self.expiries -= 1
@@ -171,12 +171,12 @@ class World:
         """What can happen next; the ones that nothing forces are marked."""
         for at, contender in enumerate(self.contenders):
             match contender.place.state:
-                case State.OUT if contender.tries:
+                case PlaceState.OUT if contender.tries:
                     yield "enter", at
-                case State.LOOKING:
+                case PlaceState.LOOKING:
                     yield "look", at
                     yield "leave?", at
-                case State.WAITING:
+                case PlaceState.WAITING:
                     if not contender.is_watching:
                         yield "watch", at
                     elif not contender.has_looked:
@@ -184,13 +184,17 @@ class World:
                     elif contender.has_event:
                         yield "event", at
                     yield "leave?", at
-                case State.HELD | State.LOST:
+                case PlaceState.HELD | PlaceState.LOST:
                     yield "leave", at
                 case _:
                     pass
             if self.expiries and contender.place.key in self.store:
                 yield "expire?", at
-            if self.overwrites and self.owns(contender) and contender.place.state in (State.HELD, State.WAITING):
+            if (
+                self.overwrites
+                and self.owns(contender)
+                and contender.place.state in (PlaceState.HELD, PlaceState.WAITING)
+            ):
                 yield "overwrite?", at
 
     def after(self, name: str, at: int) -> "World":
@@ -201,7 +205,7 @@ class World:
 
     def holders(self) -> list[Contender]:
         """Those that hold, as far as etcd is concerned."""
-        return [one for one in self.contenders if one.place.state is State.HELD and self.owns(one)]
+        return [one for one in self.contenders if one.place.state is PlaceState.HELD and self.owns(one)]
 
     def owns(self, contender: Contender) -> bool:
         key = contender.place.key
@@ -218,7 +222,7 @@ def explore(first: World, check: Callable[[World], None]) -> int:
         steps = list(world.steps())
         if all(name.endswith("?") for name, _ in steps):
             states = [one.place.state for one in world.contenders]
-            assert set(states) <= {State.OUT}, f"stuck: {states}"
+            assert set(states) <= {PlaceState.OUT}, f"stuck: {states}"
             assert world.store.keys() == first.store.keys()
         for name, at in steps:
             further = world.after(name, at)
@@ -321,13 +325,13 @@ def test_the_model_catches_sabotage(sabotage: type[Place], monkeypatch: pytest.M
     def check(world: World) -> None:
         check_exclusion(world)
         for one in world.contenders:
-            assert one.place.state is not State.HELD or world.expiries == 0 or world.owns(one)
+            assert one.place.state is not PlaceState.HELD or world.expiries == 0 or world.owns(one)
 
     def check_first_look(world: World) -> None:
         check(world)
         for name, at in world.steps():
             if name == "look" and not world.owns(world.contenders[at]):
-                assert world.after(name, at).contenders[at].place.state is State.LOST
+                assert world.after(name, at).contenders[at].place.state is PlaceState.LOST
 
     with pytest.raises(AssertionError):
         explore(World(contenders, expiries=1), check_first_look)
@@ -397,38 +401,38 @@ def test_the_recipe_of_go_for_read_write_locks_ends_its_keys_with_the_time(numbe
 
 def test_keys_of_other_names_make_it_look_further() -> None:
     place = Place(lock_keys(b"a"), 1)
-    place.move(Step.BEGUN)
+    place.move(PlaceState.ENTERING)
     own = Listed(b"a/1", 9)
     place.created(9, [own, Listed(b"a/b/1", 8)], 2)
     place.looked([own, Listed(b"a/b/1", 8)], own)
-    assert (place.state, place.limit) == (State.LOOKING, 4)
+    assert (place.state, place.limit) == (PlaceState.LOOKING, 4)
     place.looked([own, Listed(b"a/b/1", 8), Listed(b"a/b/2", 7), Listed(b"a/b/3", 6)], own)
-    assert (place.state, place.limit) == (State.LOOKING, 8)
+    assert (place.state, place.limit) == (PlaceState.LOOKING, 8)
     place.looked([own, Listed(b"a/b/1", 8), Listed(b"a/b/2", 7), Listed(b"a/2", 2)], own)
-    assert place.state is State.WAITING
+    assert place.state is PlaceState.WAITING
     assert place.ahead == Listed(b"a/2", 2)
 
 
 def test_a_key_that_was_created_anew_is_not_the_one_to_wait_for() -> None:
     place = Place(lock_keys(b"a"), 1)
-    place.move(Step.BEGUN)
+    place.move(PlaceState.ENTERING)
     own = Listed(b"a/1", 9)
     place.created(9, [own, Listed(b"a/2", 5), Listed(b"a/3", 3), Listed(b"a/4", 10)])
     place.looked([own, Listed(b"a/2", 5)], own)
     place.checked(Listed(b"a/2", 5))
-    assert place.state is State.WAITING
+    assert place.state is PlaceState.WAITING
     place.checked(Listed(b"a/2", 11))
-    assert (place.state, place.ahead) == (State.LOOKING, None)
+    assert (place.state, place.ahead) == (PlaceState.LOOKING, None)
 
 
 def test_its_own_key_created_anew_is_not_its_own() -> None:
     place = Place(lock_keys(b"a"), 1)
-    place.move(Step.BEGUN)
+    place.move(PlaceState.ENTERING)
     place.created(9, [Listed(b"a/1", 9), Listed(b"a/2", 5)], 2)
     place.looked([], Listed(b"a/1", 12))
-    assert place.state is State.LOST
+    assert place.state is PlaceState.LOST
 
 
-def test_a_step_that_the_table_lacks_is_a_bug() -> None:
-    with pytest.raises(KeyError):
-        Place(lock_keys(b"a"), 1).move(Step.FIRST)
+def test_a_state_that_cannot_follow_is_a_bug() -> None:
+    with pytest.raises(ValueError, match="HELD cannot follow OUT"):
+        Place(lock_keys(b"a"), 1).move(PlaceState.HELD)

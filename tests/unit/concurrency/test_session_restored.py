@@ -1,4 +1,4 @@
-"""concurrency/session.py: in another store, deleted keys come back and the application's stay."""
+"""concurrency/session_leases.py: in another store, deleted keys come back and the application's stay."""
 
 import asyncio
 
@@ -6,7 +6,7 @@ import pytest
 
 from etcd_aio import Client
 from etcd_aio.base import HandOver
-from etcd_aio.concurrency import session as module
+from etcd_aio.concurrency import session_leases as module
 from etcd_aio.fake import FakeEtcd
 
 pytestmark = [pytest.mark.anyio, pytest.mark.virtual_time]
@@ -28,20 +28,21 @@ async def test_keys_that_are_back_are_deleted_and_others_of_the_lease_stay(is_in
         for key in (f"a/{session.id:x}", f"b/{session.id:x}", f"own/{session.id:x}"):
             await client.put(key, "", lease=session.lease)
         if is_in_use:
-            session._queues[b"a/"] = HandOver(lambda _: None)  # as if it were being acquired
+            session._leases._queues[b"a/"] = HandOver(lambda _: None)  # as if it were being acquired
         await restart(fake)
         await asyncio.sleep(5)
         own = f"own/{session.id:x}".encode()
         assert set(fake.keys()) == ({own, f"a/{session.id:x}".encode()} if is_in_use else {own})
-        assert session._sweeping is not None
-        assert session._sweeping.done() is not is_in_use
+        assert session._leases._sweeping is not None
+        assert session._leases._sweeping.done() is not is_in_use
 
 
 async def test_many_names_in_doubt_take_one_task_and_few_calls() -> None:
     async with FakeEtcd(latency=0.001) as fake, fake.client() as client, client.session(ttl=10) as session:
         for number in range(50):
-            loan = await session.borrow(10, f"{number}/".encode())
-            await loan.discard()
+            loan = await session._leases.borrow(10, f"{number}/".encode())
+            assert loan is not None
+            await loan.revoke()
         sweeps = [task for task in asyncio.all_tasks() if "sweep" in task.get_name()]
         assert len(sweeps) == 1
         before = len(fake.calls)
@@ -55,8 +56,10 @@ async def test_many_names_in_doubt_take_one_task_and_few_calls() -> None:
 
 async def test_the_oldest_names_are_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "_MOST_NAMES", 3)
-    monkeypatch.setattr(module.Session, "id", 1)
-    session = Client("127.0.0.1:1").session()
+    leases = Client("127.0.0.1:1").session()._leases
+    leases.id = 1
     for name in (b"a/", b"b/", b"c/", b"a/", b"d/"):
-        (await session.borrow(60, name)).give_back()
-    assert list(session._used) == [b"c/", b"a/", b"d/"]
+        loan = await leases.borrow(60, name)
+        assert loan is not None
+        loan.give_back()
+    assert list(leases._used) == [b"c/", b"a/", b"d/"]

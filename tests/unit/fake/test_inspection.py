@@ -12,7 +12,7 @@ from etcd_aio import Client, RetryMode
 from etcd_aio.errors import EtcdError, StatusCode, UnavailableError
 from etcd_aio.fake import FakeCall, FakeEtcd
 from etcd_aio.fake.refusals import Refusal
-from etcd_aio.fake.sessions import Session
+from etcd_aio.fake.server_streams import ServerStream
 from tests.support.until import until
 from tests.support.virtual_time import VirtualTimeLoop
 
@@ -172,7 +172,7 @@ def test_the_truth_shows_a_write_that_is_applied_more_than_once() -> None:
 
 async def test_the_log_of_calls_keeps_only_plain_data() -> None:
     gc.collect()
-    before = {id(one) for one in gc.get_objects() if isinstance(one, Session | Refusal)}
+    before = {id(one) for one in gc.get_objects() if isinstance(one, ServerStream | Refusal)}
     async with FakeEtcd() as fake:
         async with fake.client() as client:
             for _ in range(3):
@@ -183,5 +183,5 @@ async def test_the_log_of_calls_keeps_only_plain_data() -> None:
             await until(lambda: not fake.watchers)
         assert len(fake.calls) > 6
         gc.collect()
-        found = [one for one in gc.get_objects() if isinstance(one, Session | Refusal)]
+        found = [one for one in gc.get_objects() if isinstance(one, ServerStream | Refusal)]
         assert [one for one in found if id(one) not in before] == []

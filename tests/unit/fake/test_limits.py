@@ -112,8 +112,8 @@ async def services(fake: FakeEtcd, client: Client) -> None:
     node = fake.members[0].node
     for path in ("/v3lockpb.Lock/Lock", "/v3electionpb.Election/Leader"):
         with pytest.raises(Refusal, match="is not imitated"):
-            fake.unary(node, path, b"", ())
-    assert fake.document(node, "/v3/kv/range").status == 404
+            fake._server.unary(node, path, b"", ())
+    assert fake._server.document(node, "/v3/kv/range").status == 404
 
 
 async def tokens(fake: FakeEtcd, client: Client) -> None:

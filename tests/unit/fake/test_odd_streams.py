@@ -1,5 +1,5 @@
-"""fake/stream.py, fake/sessions.py, fake/watch_stream.py, fake/lease_service.py: streams that this library never opens:
-the fake answers them as etcd does, and other streams go on.
+"""fake/stream.py, fake/server_streams.py, fake/watch_stream.py, fake/lease_service.py: streams that this library never
+opens: the fake answers them as etcd does, and other streams go on.
 """
 
 import pytest

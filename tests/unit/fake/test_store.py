@@ -3,35 +3,35 @@
 import pytest
 
 from etcd_aio.fake.refusals import Reason, Refusal
-from etcd_aio.fake.store import Store
+from etcd_aio.fake.store import MvccStore
 
 
-def put(store: Store, *pairs: tuple[bytes, bytes]) -> None:
+def put(store: MvccStore, *pairs: tuple[bytes, bytes]) -> None:
     batch = store.begin()
     for key, value in pairs:
         batch.put(key, value, 0)
     batch.commit()
 
 
-def delete(store: Store, key: bytes, end: bytes = b"") -> int:
+def delete(store: MvccStore, key: bytes, end: bytes = b"") -> int:
     batch = store.begin()
     found = batch.delete(key, end)
     batch.commit()
     return len(found)
 
 
-def values(store: Store, revision: int = 0) -> dict[bytes, bytes]:
+def values(store: MvccStore, revision: int = 0) -> dict[bytes, bytes]:
     return {one.key: one.value for one in store.read(b"\x00", b"\x00", revision)}
 
 
 def test_a_store_begins_at_revision_1_and_was_never_compacted() -> None:
-    store = Store()
+    store = MvccStore()
     assert (store.revision, store.compacted) == (1, -1)
     assert store.read(b"a", b"\x00") == []
 
 
 def test_a_transaction_is_one_revision_and_one_that_changes_nothing_is_none() -> None:
-    store = Store()
+    store = MvccStore()
     put(store, (b"a", b"1"), (b"b", b"2"))
     assert store.revision == 2
     assert delete(store, b"c") == 0
@@ -41,7 +41,7 @@ def test_a_transaction_is_one_revision_and_one_that_changes_nothing_is_none() ->
 
 
 def test_every_revision_can_be_read_until_it_is_compacted() -> None:
-    store = Store()
+    store = MvccStore()
     for number in range(5):
         put(store, (b"a", b"%d" % number))
     assert [values(store, revision) for revision in (1, 2, 6)] == [{}, {b"a": b"0"}, {b"a": b"4"}]
@@ -56,7 +56,7 @@ def test_every_revision_can_be_read_until_it_is_compacted() -> None:
 
 
 def test_version_and_creation_begin_anew_after_a_deletion() -> None:
-    store = Store()
+    store = MvccStore()
     put(store, (b"a", b"1"))
     put(store, (b"a", b"2"))
     delete(store, b"a")
@@ -73,7 +73,7 @@ def test_version_and_creation_begin_anew_after_a_deletion() -> None:
     ("revision", "reason"), [(-1, Reason.COMPACTED), (2, Reason.FUTURE_REVISION), (0, None), (1, None)]
 )
 def test_compactions_of_a_new_store(revision: int, reason: Reason | None) -> None:
-    store = Store()
+    store = MvccStore()
     if reason is None:
         store.compact(revision)
         reason = Reason.COMPACTED  # the second one is refused
@@ -83,7 +83,7 @@ def test_compactions_of_a_new_store(revision: int, reason: Reason | None) -> Non
 
 
 def test_a_transaction_reads_what_it_has_written_and_others_do_not_see_half_of_it() -> None:
-    store = Store()
+    store = MvccStore()
     put(store, (b"a", b"1"))
     batch = store.begin()
     assert batch.revision == 2
@@ -98,7 +98,7 @@ def test_a_transaction_reads_what_it_has_written_and_others_do_not_see_half_of_i
 
 
 def test_watchers_get_the_changes_from_the_compacted_revision_on() -> None:
-    store = Store()
+    store = MvccStore()
     put(store, (b"a", b"1"))
     put(store, (b"b", b"2"))
     delete(store, b"a")
@@ -107,7 +107,7 @@ def test_watchers_get_the_changes_from_the_compacted_revision_on() -> None:
     store.compact(4)
     assert [(one.key, one.version) for one in store.changes(4, 9)] == [(b"a", 0), (b"c", 1)]
     assert [one.key for one in store.changes(5, 5)] == [b"c"]
-    forgetful = Store(keeps_tombstone=False)
+    forgetful = MvccStore(keeps_tombstone=False)
     put(forgetful, (b"a", b"1"))
     delete(forgetful, b"a")
     forgetful.compact(3)
@@ -115,7 +115,7 @@ def test_watchers_get_the_changes_from_the_compacted_revision_on() -> None:
 
 
 def test_compaction_forgets_deleted_keys_and_keeps_the_others() -> None:
-    store = Store()
+    store = MvccStore()
     put(store, (b"a", b"1"), (b"b", b"1"), (b"c", b"1"))
     delete(store, b"a")
     put(store, (b"b", b"2"))

@@ -1,4 +1,4 @@
-"""fake/cluster.py, fake/node.py, fake/dispatch.py: what is served, and what waits for a leader."""
+"""fake/cluster.py, fake/node.py, fake/server.py, fake/dispatch.py: what is served, and what waits for a leader."""
 
 import asyncio
 
@@ -32,11 +32,11 @@ class _Watch:
 
     def __init__(self, fake: FakeEtcd, start_revision: int = 0) -> None:
         self._fake = fake
-        self._session = fake.stream(fake.members[2].node, methods.WATCH.path, ())
+        self._session = fake._server.stream(fake.members[2].node, methods.WATCH.path, ())
         self._ask(pb.WatchRequest(create_request=pb.WatchCreateRequest(key=b"a", start_revision=start_revision)))
 
     def _ask(self, request: pb.WatchRequest) -> None:
-        self._fake.receive(self._session, bytes(request))
+        self._fake._server.receive(self._session, bytes(request))
 
     def progress(self) -> list[tuple[int, list[int]]]:
         """Asks for the progress, and takes the replies: the revision of each, and those of its events."""
@@ -124,12 +124,12 @@ async def test_a_stream_of_a_range_is_not_stale() -> None:
         fake.load({"a": "1"})
         fake.members[2].isolate()
         fake.load({"a": "2"})
-        stream = fake.stream(fake.members[2].node, methods.RANGE_STREAM.path, ())
-        fake.receive(stream, bytes(pb.RangeRequest(key=b"a")))
+        stream = fake._server.stream(fake.members[2].node, methods.RANGE_STREAM.path, ())
+        fake._server.receive(stream, bytes(pb.RangeRequest(key=b"a")))
         assert not stream.out
-        late = fake.stream(fake.members[2].node, methods.RANGE_STREAM.path, ())
+        late = fake._server.stream(fake.members[2].node, methods.RANGE_STREAM.path, ())
         await fake.advance(6.0)
-        fake.receive(late, bytes(pb.RangeRequest(key=b"a")))
+        fake._server.receive(late, bytes(pb.RangeRequest(key=b"a")))
         await fake.advance(2.0)
         assert stream.refusal is not None
         assert stream.refusal.text == "etcdserver: request timed out"
@@ -193,19 +193,19 @@ async def test_a_write_without_a_leader(version: str, code: str) -> None:
 async def test_a_lease_stream_that_needs_a_leader_ends_without_one() -> None:
     async with FakeEtcd(members=3) as fake:
         node = fake.members[2].node
-        patient = fake.stream(node, methods.LEASE_KEEP_ALIVE.path, ())
-        strict = fake.stream(node, methods.LEASE_KEEP_ALIVE.path, (("hasleader", "true"),))
+        patient = fake._server.stream(node, methods.LEASE_KEEP_ALIVE.path, ())
+        strict = fake._server.stream(node, methods.LEASE_KEEP_ALIVE.path, (("hasleader", "true"),))
         fake.members[2].isolate()
         assert strict.refusal is not None
         assert strict.refusal.text == "etcdserver: no leader"
         assert list(node.streams) == [patient]
-        fake.receive(patient, bytes(pb.LeaseKeepAliveRequest(id=1)))
+        fake._server.receive(patient, bytes(pb.LeaseKeepAliveRequest(id=1)))
         assert not patient.is_over
         await fake.advance(8.0)
         assert patient.refusal is not None
         assert patient.refusal.text == "etcdserver: no leader"
-        patient = fake.stream(node, methods.LEASE_KEEP_ALIVE.path, ())
-        fake.receive(patient, bytes(pb.LeaseKeepAliveRequest(id=1)))
+        patient = fake._server.stream(node, methods.LEASE_KEEP_ALIVE.path, ())
+        fake._server.receive(patient, bytes(pb.LeaseKeepAliveRequest(id=1)))
         patient.half_close()
         assert not patient.is_over
         fake.members[2].heal()

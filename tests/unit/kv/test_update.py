@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Callable
+from math import inf
 from typing import Any
 
 import pytest
@@ -108,8 +109,8 @@ async def test_one_deadline_bounds_all_attempts() -> None:
 
 async def test_without_a_deadline_its_calls_have_none() -> None:
     store = OneKey(b"7")
-    await updated(store, timeout=float("inf"))
-    assert [timeout for _, timeout, _ in store.sent] == [None, None]
+    await updated(store, timeout=inf)
+    assert [timeout for _, timeout, _ in store.sent] == [inf, inf]
 
 
 async def test_what_the_function_raises_is_raised_and_nothing_is_put() -> None:

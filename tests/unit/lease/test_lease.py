@@ -39,12 +39,12 @@ async def members() -> FakeLeases:
 
 
 def lease(members: FakeLeases, ttl: int = 10, *, id: int | None = None, on_lost: OnLost = "cancel") -> Lease:
-    return Lease(members.group.kept(ttl, id=id), on_lost)
+    return members.group.block(ttl, on_lost, id=id)
 
 
 def patient(members: FakeLeases, *, id: int | None = None) -> Lease:
     """A lease whose grant may take any time."""
-    return Lease(members.group.kept(10, id=id, timeout=None))
+    return members.group.block(10, "cancel", id=id, timeout=None)
 
 
 async def test_a_lease_lives_as_long_as_its_block(members: FakeLeases) -> None:
@@ -67,7 +67,7 @@ async def test_a_lease_lives_as_long_as_its_block(members: FakeLeases) -> None:
 
 
 def adopted(members: FakeLeases, id: int) -> Lease:
-    return Lease(members.group.kept(1, id=id, adopt=True))
+    return members.group.block(1, "cancel", id=id, adopt=True)
 
 
 async def test_an_adopted_lease_is_renewed_instead_of_granted_and_revoked_on_leaving(members: FakeLeases) -> None:
@@ -222,7 +222,7 @@ async def test_a_slow_grant_and_its_renewal_have_one_timeout_and_leave_no_lease(
     members.is_silent = True
     begun = members.loop.time()
     with pytest.raises(EtcdTimeoutError):
-        async with Lease(members.group.kept(10, timeout=8)):
+        async with members.group.block(10, "cancel", timeout=8):
             raise AssertionError("not entered")
     assert members.loop.time() - begun == pytest.approx(8)
     assert members.leases
@@ -252,7 +252,7 @@ async def test_the_deadline_of_an_adopted_lease_counts_from_the_request_that_was
     await members.group.grant(30, id=5)
     members.is_silent = True
     members.loop.call_later(20, setattr, members, "is_silent", False)
-    async with Lease(members.group.kept(1, id=5, adopt=True, timeout=None)) as one:
+    async with members.group.block(1, "cancel", id=5, adopt=True, timeout=None) as one:
         assert one.remaining > 29.9
 
 
@@ -706,7 +706,7 @@ async def test_a_lease_once_seen_as_lost_stays_lost(members: FakeLeases, mode: O
             await asyncio.sleep(2.45)  # a renewal is on its way, and its answer comes while the loop is busy
             members.loop._jumping.now += 8.0
             assert one.is_lost
-            one._kept._on_renewed(10, members.loop.time() + 10)  # as an answer does that is read in this very turn
+            one._on_renewed(10, members.loop.time() + 10)  # as an answer does that is read in this very turn
             assert one.remaining == 0.0
             await turns(20)
             await asyncio.sleep(0.5)
@@ -853,11 +853,13 @@ async def test_invalid_arguments_are_refused_at_once(members: FakeLeases) -> Non
 
 async def test_the_holder_of_the_lease_in_a_block_is_told_of_its_end_too(members: FakeLeases) -> None:
     ends: list[LeaseLostError | None] = []
-    async with Lease(members.group.kept(10, on_end=ends.append)):
+    one, other = lease(members), lease(members)
+    one.on_end = other.on_end = ends.append
+    async with one:
         assert ends == []
     assert ends == [None]
     with pytest.raises(LeaseExpiredError) as caught:
-        async with Lease(members.group.kept(10, on_end=ends.append)):
+        async with other:
             members.is_reachable = False
             await asyncio.sleep(100)
     assert ends == [None, caught.value]

@@ -1,4 +1,4 @@
-"""lease/pool.py, lease/pooled_lease.py: no two share a lease, and one in doubt is revoked."""
+"""lease/pool.py: no two share a lease, and one in doubt is revoked."""
 
 import asyncio
 import random
@@ -15,7 +15,7 @@ from tests.support.leases import FakeLeases
 from tests.support.virtual_time import VirtualTimeLoop, tasks, timers, turns
 
 if TYPE_CHECKING:
-    from etcd_aio.lease.pooled_lease import PooledLease
+    from etcd_aio.lease.pool import PooledLease
 
 pytestmark = [pytest.mark.anyio, pytest.mark.virtual_time]
 
@@ -52,7 +52,7 @@ async def test_leases_of_different_ttls_are_kept_apart(pool: LeasePool) -> None:
 
 async def test_a_discarded_lease_is_revoked(members: FakeLeases, pool: LeasePool) -> None:
     first = await pool.borrow(10)
-    await first.discard()
+    await first.revoke()
     assert members.leases == {}
     assert (await pool.borrow(10)).id != first.id
 
@@ -62,7 +62,7 @@ async def test_a_revocation_that_fails_is_repeated(
 ) -> None:
     first = await pool.borrow(10)
     members.failures.extend([UnavailableError("a"), UnavailableError("b")])
-    await first.discard()
+    await first.revoke()
     assert members.calls.count("Revoke") == 3
     assert members.leases == {}
 
@@ -179,7 +179,7 @@ async def test_closing_revokes_idle_leases_and_tells_the_holders(members: FakeLe
     assert isinstance(error.__cause__, ClientClosedError)
     with pytest.raises(ClientClosedError):
         await pool.borrow(10)
-    await lent.discard()
+    await lent.revoke()
     assert members.leases == {}
     await asyncio.sleep(1)
     assert tasks() == set()
@@ -216,7 +216,7 @@ async def test_closing_waits_for_other_tasks_but_not_for_its_own(members: FakeLe
         await lost
         again.append(asyncio.create_task(pool.aclose()))
         await asyncio.sleep(0.1)
-        await lease.discard()
+        await lease.revoke()
 
     holds, again = asyncio.Event(), list[asyncio.Task[None]]()
     task = asyncio.create_task(hold())
@@ -293,7 +293,7 @@ async def test_no_two_holders_share_a_lease_and_none_in_doubt_comes_back(seed: i
                 del held[lease.id]
                 if lease.is_lost or chance.random() < 0.3:
                     in_doubt.add(lease.id)
-                    pool.run(lease.discard(), "discard")
+                    pool.run(lease.revoke(), "discard")
                 else:
                     lease.give_back()
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from etcd_aio.mirror.batching import Limits, Step, pack, size_of, steps
+from etcd_aio.mirror.batching import CopyTxn, Limits, pack, size_of, txns_of
 from etcd_aio.mirror.reconcile import Change
 from tests.support.tiers import nightly_examples
 
@@ -40,7 +40,7 @@ def test_every_complete_step_is_a_revision_of_the_source(
         apply(wanted[revision], [change for _, change in group])
     state: dict[bytes, bytes] = {}
     last = before
-    for step in steps(flat(history, before), before, limits):
+    for step in txns_of(flat(history, before), before, limits):
         assert len({key for key, _ in step.changes}) == len(step.changes) > 0, "etcd refuses a second put of a key"
         assert len(step.changes) <= limits.ops
         assert len(step.changes) == 1 or sum(map(size_of, step.changes)) <= limits.bytes
@@ -59,17 +59,17 @@ def test_every_complete_step_is_a_revision_of_the_source(
 
 def test_small_revisions_share_a_txn() -> None:
     history = [(2 + number, (b"k%d" % number, b"v")) for number in range(252)]
-    assert [(len(step.changes), step.revision) for step in steps(history, 1, LIMITS)] == [(126, 127), (126, 253)]
+    assert [(len(step.changes), step.revision) for step in txns_of(history, 1, LIMITS)] == [(126, 127), (126, 253)]
 
 
 def test_the_last_change_of_a_key_counts() -> None:
     history = [(2, (b"a", b"1")), (3, (b"a", None)), (4, (b"b", b"1")), (5, (b"a", b"2"))]
-    assert list(steps(history, 1, LIMITS)) == [Step(((b"a", b"2"), (b"b", b"1")), 5)]
+    assert list(txns_of(history, 1, LIMITS)) == [CopyTxn(((b"a", b"2"), (b"b", b"1")), 5)]
 
 
 def test_a_split_revision_is_incomplete_until_its_last_part() -> None:
     history = [(2, (b"a", b"1")), *((3, (b"k%03d" % number, b"v")) for number in range(300)), (4, (b"b", b"1"))]
-    made = [(len(step.changes), step.revision, step.is_complete) for step in steps(history, 1, LIMITS)]
+    made = [(len(step.changes), step.revision, step.is_complete) for step in txns_of(history, 1, LIMITS)]
     assert made == [(1, 2, True), (126, 2, False), (126, 2, False), (49, 4, True)]
 
 

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from etcd_aio import KeyValue
-from etcd_aio.mirror.checkpoint import Checkpoint, Verdict, judge
+from etcd_aio.mirror.checkpoint import Checkpoint, CheckpointVerdict, judge
 from tests.support.tiers import nightly_examples
 
 OURS = Checkpoint(7, b"a/", b"b/", 5, is_complete=True, writer="me", number=3)
@@ -77,26 +77,26 @@ def test_when_a_mirror_goes_on(cluster_id: int, prefix: bytes, to_prefix: bytes,
 @pytest.mark.parametrize(
     ("before", "found", "verdict"),
     [
-        (OURS, replace(OURS, number=4), Verdict.APPLIED),
-        (OURS, replace(OURS, number=2), Verdict.WENT_BACK),
-        (OURS, None, Verdict.MISSING),
-        (OURS, replace(OURS, writer="other", number=1), Verdict.CONFLICT),
-        (replace(OURS, writer="other"), replace(OURS, writer="other", number=4), Verdict.MOVED),
-        (replace(OURS, writer="other"), replace(OURS, writer="other", number=5), Verdict.CONFLICT),
-        (replace(OURS, writer="other"), replace(OURS, writer="third", number=4), Verdict.CONFLICT),
-        (replace(OURS, writer="other"), replace(OURS, writer="third", number=1), Verdict.MOVED),
-        (Checkpoint(7, b"a/", b"b/"), replace(OURS, writer="other", number=1), Verdict.MOVED),
-        (Checkpoint(7, b"a/", b"b/"), replace(OURS, writer="other", number=2), Verdict.CONFLICT),
+        (OURS, replace(OURS, number=4), CheckpointVerdict.APPLIED),
+        (OURS, replace(OURS, number=2), CheckpointVerdict.WENT_BACK),
+        (OURS, None, CheckpointVerdict.MISSING),
+        (OURS, replace(OURS, writer="other", number=1), CheckpointVerdict.CONFLICT),
+        (replace(OURS, writer="other"), replace(OURS, writer="other", number=4), CheckpointVerdict.MOVED),
+        (replace(OURS, writer="other"), replace(OURS, writer="other", number=5), CheckpointVerdict.CONFLICT),
+        (replace(OURS, writer="other"), replace(OURS, writer="third", number=4), CheckpointVerdict.CONFLICT),
+        (replace(OURS, writer="other"), replace(OURS, writer="third", number=1), CheckpointVerdict.MOVED),
+        (Checkpoint(7, b"a/", b"b/"), replace(OURS, writer="other", number=1), CheckpointVerdict.MOVED),
+        (Checkpoint(7, b"a/", b"b/"), replace(OURS, writer="other", number=2), CheckpointVerdict.CONFLICT),
     ],
 )
-def test_what_an_answer_means(before: Checkpoint, found: Checkpoint | None, verdict: Verdict) -> None:
+def test_what_an_answer_means(before: Checkpoint, found: Checkpoint | None, verdict: CheckpointVerdict) -> None:
     write = replace(OURS, number=4)
     kv = None if found is None else KeyValue(b"c", found.encode(), mod_revision=9)
     assert judge(write, before, kv) is verdict
 
 
 def test_something_else_under_the_key_is_read_again() -> None:
-    assert judge(OURS, OURS, KeyValue(b"c", b"hello")) is Verdict.MISSING
+    assert judge(OURS, OURS, KeyValue(b"c", b"hello")) is CheckpointVerdict.MISSING
 
 
 # The model: mirrors that die and are replaced, whose txns are copied, delayed and lost.
@@ -128,7 +128,9 @@ class Model:
 class MirrorModel:
     """A mirror: it loads the checkpoint, and then writes each revision that it does not have, one write at a time."""
 
-    def __init__(self, name: str, judge: Callable[[Checkpoint, Checkpoint, KeyValue | None], Verdict]) -> None:
+    def __init__(
+        self, name: str, judge: Callable[[Checkpoint, Checkpoint, KeyValue | None], CheckpointVerdict]
+    ) -> None:
         self.name, self.number = name, 0
         self.judge = judge
         self.m = 0
@@ -154,10 +156,10 @@ class MirrorModel:
             return
         made = self.write[1]
         found = KeyValue(b"c", model.checkpoint.encode(), mod_revision=model.mod)
-        verdict = Verdict.APPLIED if holds else self.judge(made, self.before, found)
-        if verdict is Verdict.APPLIED:
+        verdict = CheckpointVerdict.APPLIED if holds else self.judge(made, self.before, found)
+        if verdict is CheckpointVerdict.APPLIED:
             self.before, self.m, self.write = made, model.mod, None
-        elif verdict is Verdict.CONFLICT:
+        elif verdict is CheckpointVerdict.CONFLICT:
             self.has_ended = True
         else:
             self.before, self.write = None, None
@@ -165,7 +167,7 @@ class MirrorModel:
 
 def run_model(
     actions: list[tuple[int, bool, bool, int]],
-    judge: Callable[[Checkpoint, Checkpoint, KeyValue | None], Verdict] = judge,
+    judge: Callable[[Checkpoint, Checkpoint, KeyValue | None], CheckpointVerdict] = judge,
 ) -> None:
     model = Model()
     mirrors = [MirrorModel("0", judge), MirrorModel("1", judge)]
@@ -201,4 +203,4 @@ def test_the_model_catches_a_mirror_that_takes_the_write_of_another_for_its_own(
     actions = [source, source, second, first, first, first, second, second]
     run_model(actions)
     with pytest.raises(AssertionError, match="once, and in order"):
-        run_model(actions, judge=lambda write, before, found: Verdict.APPLIED)
+        run_model(actions, judge=lambda write, before, found: CheckpointVerdict.APPLIED)

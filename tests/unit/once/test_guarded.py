@@ -5,8 +5,8 @@ import pytest
 from etcd_aio import Header, Key, KeyRange, PutResult, TxnResult, op
 from etcd_aio.errors import InvalidRequestError, TooManyOpsError
 from etcd_aio.once.guarded import (
-    Answer,
     IdKey,
+    WriteAnswer,
     check_write,
     create_slot,
     operations_of,
@@ -79,14 +79,16 @@ def answer(*responses: OpResult, succeeded: bool = True) -> TxnResult:
 
 def test_the_results_of_the_write_are_in_the_answer() -> None:
     flat = op.txn(then=[op.get("k"), op.put("k", "v")])
-    assert unwrap(flat, False, answer(None, PUT, PUT)) == Answer(Branch.THEN, HEADER, (None, PUT))
-    assert unwrap(flat, True, answer(answer(None, PUT, PUT, PUT))) == Answer(Branch.THEN, HEADER, (None, PUT))
-    assert unwrap(flat, True, answer(answer(PUT, succeeded=False))) == Answer(Branch.DUPLICATE, HEADER)
+    assert unwrap(flat, False, answer(None, PUT, PUT)) == WriteAnswer(Branch.THEN, HEADER, (None, PUT))
+    assert unwrap(flat, True, answer(answer(None, PUT, PUT, PUT))) == WriteAnswer(Branch.THEN, HEADER, (None, PUT))
+    assert unwrap(flat, True, answer(answer(PUT, succeeded=False))) == WriteAnswer(Branch.DUPLICATE, HEADER)
     nested = op.txn(when=[Key("k").exists], then=[op.get("k")], otherwise=[op.put("k", "v")])
-    assert unwrap(nested, False, answer(answer(None, PUT))) == Answer(Branch.THEN, HEADER, (None,))
-    assert unwrap(nested, False, answer(answer(PUT, PUT, succeeded=False))) == Answer(Branch.OTHERWISE, HEADER, (PUT,))
+    assert unwrap(nested, False, answer(answer(None, PUT))) == WriteAnswer(Branch.THEN, HEADER, (None,))
+    assert unwrap(nested, False, answer(answer(PUT, PUT, succeeded=False))) == WriteAnswer(
+        Branch.OTHERWISE, HEADER, (PUT,)
+    )
     failed = answer(answer(answer(PUT, PUT, PUT, succeeded=False)))
-    assert unwrap(nested, True, failed) == Answer(Branch.OTHERWISE, HEADER, (PUT,))
+    assert unwrap(nested, True, failed) == WriteAnswer(Branch.OTHERWISE, HEADER, (PUT,))
     assert operations_of(nested, Branch.OTHERWISE) == nested.otherwise
     assert operations_of(nested, Branch.THEN) == nested.then
     assert operations_of(nested, Branch.DUPLICATE) == ()

@@ -11,9 +11,9 @@ from etcd_aio.base.call_options import RetryMode, Timeout
 from etcd_aio.errors import OutcomeUnknownError
 from etcd_aio.fake import FakeEtcd
 from etcd_aio.once import ExactlyOnce
-from etcd_aio.once.guarded import Answer
+from etcd_aio.once.guarded import WriteAnswer
 from etcd_aio.once.write_verdicts import Branch
-from etcd_aio.once.writes import Request
+from etcd_aio.once.writes import WriteRequest
 
 
 @pytest.mark.anyio
@@ -35,9 +35,9 @@ async def test_a_txn_that_only_reads_is_sent_as_it_is(monkeypatch: pytest.Monkey
 async def test_a_txn_makes_one_attempt_if_that_is_wanted(monkeypatch: pytest.MonkeyPatch) -> None:
     wanted: list[RetryMode] = []
 
-    async def run(request: Request) -> Answer:
+    async def run(request: WriteRequest) -> WriteAnswer:
         wanted.append(request.retry)
-        return Answer(Branch.THEN, Header(8), (PutResult(Header(8)),))
+        return WriteAnswer(Branch.THEN, Header(8), (PutResult(Header(8)),))
 
     async with ExactlyOnce(Client("127.0.0.1:1")) as once:
         monkeypatch.setattr(once._writes, "run", run)

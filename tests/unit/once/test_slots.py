@@ -9,7 +9,7 @@ from etcd_aio import Header, TxnResult
 from etcd_aio.base.deadline import NEVER
 from etcd_aio.errors import ClientUsageError, EtcdTimeoutError, LeaseLostError, LeaseNotFoundError, NoLeaderError
 from etcd_aio.lease import LeaseTimeToLiveResult
-from etcd_aio.once.slot import Slot, SlotState, Transition
+from etcd_aio.once.slot import Slot, SlotState
 from etcd_aio.once.slots import SlotPool
 from tests.support.virtual_time import tasks, turns
 
@@ -81,7 +81,7 @@ def pool(store: FakeStore, limit: int = 2) -> SlotPool:
 
 
 def written(slots: SlotPool, slot: Slot, revision: int = 50) -> None:
-    slot.move(Transition.APPLIED, revision)
+    slot.move(SlotState.FREE, revision)
     slots.put_back(slot)
 
 
@@ -132,8 +132,8 @@ async def test_a_caller_that_is_cancelled_with_a_place_in_hand_passes_it_on(stor
     slot = await slots.take(NEVER)
     first, second = (asyncio.create_task(slots.take(NEVER)) for _ in range(2))
     await turns()
-    slot.move(Transition.GIVEN_UP)
-    slot.move(Transition.DELETED)
+    slot.move(SlotState.UNSETTLED)
+    slot.move(SlotState.GONE)
     slots.put_back(slot)
     first.cancel()
     assert (await second).key == b"p/7/1", "a key is never used for two slots"

@@ -9,7 +9,7 @@ from etcd_aio.once.write_verdicts import (
     Applied,
     Branch,
     Fate,
-    Refusal,
+    WriteRefusal,
     judge,
     judge_error,
     judge_history,
@@ -43,16 +43,16 @@ def test_a_slot_that_is_gone_says_it_too() -> None:
 @pytest.mark.parametrize(
     ("error", "maybe_applied", "refusal"),
     [
-        (ConnectionLostError(), True, Refusal.OPEN),
-        (ConnectionLostError(), False, Refusal.DEFINITE),
-        (NoSpaceError(), True, Refusal.OPEN),
-        (PermissionDeniedError(), False, Refusal.DEFINITE),
-        (LeaseNotFoundError(), False, Refusal.LEASE),
-        (LeaseNotFoundError(), True, Refusal.OPEN),
+        (ConnectionLostError(), True, WriteRefusal.OPEN),
+        (ConnectionLostError(), False, WriteRefusal.DEFINITE),
+        (NoSpaceError(), True, WriteRefusal.OPEN),
+        (PermissionDeniedError(), False, WriteRefusal.DEFINITE),
+        (LeaseNotFoundError(), False, WriteRefusal.LEASE),
+        (LeaseNotFoundError(), True, WriteRefusal.OPEN),
     ],
 )
 def test_an_error_is_definite_only_if_nothing_may_have_been_applied(
-    error: EtcdError, maybe_applied: bool, refusal: Refusal
+    error: EtcdError, maybe_applied: bool, refusal: WriteRefusal
 ) -> None:
     error.maybe_applied = maybe_applied
     assert judge_error(error) is refusal

@@ -1,6 +1,7 @@
 """proto/codec.py: the functions of the codec that are generated ahead are those that would be generated now."""
 
 from types import ModuleType
+from typing import Any
 
 import pytest
 
@@ -30,12 +31,13 @@ def test_replies_are_decoded_by_the_committed_functions(codec: ModuleType) -> No
 
 
 def test_requests_are_written_alike_by_both() -> None:
-    for name, values in {
+    requests: dict[str, dict[str, Any]] = {
         "PutRequest": {"key": b"k", "value": b"v", "lease": -1, "prev_kv": True},
         "RangeRequest": {"key": b"k", "range_end": b"l", "limit": 300, "sort_order": 2, "keys_only": True},
         "TxnRequest": {"compare": [b"c"], "success": [b"s"], "failure": [b"f"]},
         "WatchCreateRequest": {"key": b"k", "filters": [1, 0], "watch_id": 7},
-    }.items():
+    }
+    for name, values in requests.items():
         assert getattr(generated_writers, f"write_{name}")(**values) == writers[getattr(pb, name)](**values)
 
 

@@ -13,6 +13,7 @@ from etcd_aio.errors import (
     EmptyKeyError,
     EtcdError,
     LockLostError,
+    NotHeldError,
     TooManyParticipantsError,
 )
 from etcd_aio.fake import FakeEtcd
@@ -26,11 +27,11 @@ pytestmark = [pytest.mark.anyio, pytest.mark.virtual_time]
 async def test_waiting_ends_with_the_release() -> None:
     async with FakeEtcd(latency=0.001) as fake, fake.client() as client, fake.client() as other:
         barrier = Barrier(client, "b")
-        await Barrier(other, "b").wait()
+        await Barrier(other, "b").wait_released()
         assert await barrier.hold(value="host-1")
         assert not await Barrier(other, "b").hold()
         assert fake.keys() == {b"b": b"host-1"}
-        waiting = [asyncio.ensure_future(Barrier(other, "b").wait(timeout=60)) for _ in range(100)]
+        waiting = [asyncio.ensure_future(Barrier(other, "b").wait_released(timeout=60)) for _ in range(100)]
         await asyncio.sleep(1.0)
         fake.load({"b2": "a key with the same beginning"})
         fake.compact(fake.revision)
@@ -44,7 +45,7 @@ async def test_a_look_without_an_answer_does_not_hold_it_up_for_ever() -> None:
     async with FakeEtcd(latency=0.001) as fake, fake.client() as client, fake.client() as other:
         assert await Barrier(other, "b").hold()
         with fake.fault("KV/Range", hang=True, times=1) as fault:
-            waits = [asyncio.create_task(Barrier(client, "b").wait())]
+            waits = [asyncio.create_task(Barrier(client, "b").wait_released())]
             await asyncio.sleep(1.0)
             assert fault.hits == 1
         with fake.fault("KV/Range", hang=True, times=1) as fault:
@@ -73,7 +74,7 @@ async def test_who_may_release() -> None:
         with pytest.raises(BarrierError):
             await one.release()
         with pytest.raises(BarrierTimeoutError, match="not released in time"):
-            await one.wait(timeout=0.5)
+            await one.wait_released(timeout=0.5)
 
 
 @pytest.mark.parametrize("is_applied", [False, True])
@@ -101,7 +102,7 @@ async def test_with_a_lease_it_ends_with_its_holder_and_finds_its_own_key() -> N
                 await barrier.hold(lease=lease)
             assert await barrier.hold(lease=lease)
             assert not await barrier.hold(lease=lease)
-        await barrier.wait(timeout=1)
+        await barrier.wait_released(timeout=1)
         assert not await barrier.release()
 
 
@@ -141,15 +142,15 @@ async def test_a_hundred() -> None:
 
 async def test_one_that_comes_while_ready_is_on_its_way_does_not_enter(monkeypatch: pytest.MonkeyPatch) -> None:
     async with FakeEtcd(latency=0.001) as fake, fake.client() as client:
-        put_ready = double_barrier._Visit._open
+        put_ready = double_barrier._Participation._open
         slow = asyncio.Event()
 
         async def late(self: Any, others: Any) -> None:
             await slow.wait()
             await put_ready(self, others)
 
-        monkeypatch.setattr(double_barrier._Visit, "_open", late)
-        look = double_barrier._Visit._enter_once
+        monkeypatch.setattr(double_barrier._Participation, "_open", late)
+        look = double_barrier._Participation._enter_once
         third = asyncio.Event()
 
         async def slow_look(self: Any) -> bool:
@@ -158,7 +159,7 @@ async def test_one_that_comes_while_ready_is_on_its_way_does_not_enter(monkeypat
                 await asyncio.sleep(5)
             return await look(self)
 
-        monkeypatch.setattr(double_barrier._Visit, "_enter_once", slow_look)
+        monkeypatch.setattr(double_barrier._Participation, "_enter_once", slow_look)
         inside: list[int] = []
         may_go = asyncio.Event()
 
@@ -227,14 +228,14 @@ async def test_ready_is_not_put_if_a_participant_has_gone_since_the_look(monkeyp
         log: list[str] = []
         first = asyncio.ensure_future(take_part(client, 2, log))
         await asyncio.sleep(1.0)
-        put_ready = double_barrier._Visit._open
+        put_ready = double_barrier._Participation._open
 
         async def late(self: Any, others: Any) -> None:
             first.cancel()
             await asyncio.wait([first])
             await put_ready(self, others)
 
-        monkeypatch.setattr(double_barrier._Visit, "_open", late)
+        monkeypatch.setattr(double_barrier._Participation, "_open", late)
         second = asyncio.ensure_future(take_part(client, 2, log))
         await asyncio.sleep(1.0)
         monkeypatch.undo()
@@ -306,7 +307,7 @@ async def self_destruct(client: Client, log: list[str]) -> None:
     async with DoubleBarrier(client, "d", count=3) as barrier:
         for lease in (await client.leases.list()).leases:
             status = await client.leases.time_to_live(lease, keys=True)
-            if barrier._visit is not None and barrier._visit._own.key in status.keys:
+            if barrier.key in status.keys:
                 await client.leases.revoke(lease)
         await asyncio.sleep(1e6)
 
@@ -358,6 +359,25 @@ async def test_cancelled_at_any_await_nothing_stays() -> None:
             assert len(fake.leases) <= 2, at
         assert not [task for task in tasks() if task.get_name().startswith("etcd_aio")], at
         at += 1 if at < 40 else 7
+
+
+async def test_a_block_shows_its_state_and_its_loss_can_be_awaited() -> None:
+    async with FakeEtcd(latency=0.001) as fake, fake.client() as client:
+        barrier = DoubleBarrier(client, "d", count=1, on_lost="signal")
+        with pytest.raises(NotHeldError, match="double barrier 'd' is not held"):
+            await barrier.lost()
+        async with barrier:
+            assert (barrier.name, barrier.ttl, barrier.is_held, barrier.is_lost) == (b"d", 10, True, False)
+            assert fake.keys(barrier.key) == {barrier.key: b""}
+            assert await client.txn().when(barrier.held_condition()).commit()
+            left = asyncio.create_task(barrier.lost())
+            await turns(5)
+        assert (await left, barrier.is_held) == (None, False)
+        with pytest.raises(LockLostError):  # noqa: PT012 - the block is what is tested
+            async with barrier:
+                await client.leases.revoke(fake.leases[0].id)
+                assert isinstance(await barrier.lost(), LockLostError)
+                assert (barrier.is_held, barrier.is_lost) == (False, True)
 
 
 async def test_use_by_two_tasks_and_wrong_arguments_are_refused() -> None:

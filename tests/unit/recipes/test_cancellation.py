@@ -175,7 +175,7 @@ async def test_a_barrier_is_held_or_not(what: str) -> None:
             "hold": barrier.hold,
             "release": barrier.release,
             "force": lambda: Barrier(client, "b").release(force=True),
-            "wait": lambda: asyncio.gather(Barrier(client, "b").wait(), asyncio.shield(barrier.release())),
+            "wait": lambda: asyncio.gather(Barrier(client, "b").wait_released(), asyncio.shield(barrier.release())),
         }
         ended = await ends_within(turns, calls[what]())
         await asyncio.sleep(0.1)
@@ -226,8 +226,8 @@ async def test_who_looks_at_a_group_leaves_nothing(what: str) -> None:
         async def look() -> None:
             group = Group(client, "g")
             if what == "observe":
-                async with group.observe() as views:
-                    assert (await anext(views)).names == ()
+                async with group.cache() as members:
+                    assert members.view.names == ()
             else:
                 async with group.ring():
                     pass

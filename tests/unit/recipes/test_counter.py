@@ -1,4 +1,4 @@
-"""recipes/counter/: combined calls, conflicts, limits, lost answers, and cancellation, on a fake."""
+"""recipes/counter/, recipes/combiner.py: combined calls, conflicts, limits, lost answers, cancellation, on a fake."""
 
 import asyncio
 from collections.abc import Awaitable, Callable

@@ -42,7 +42,7 @@ async def test_a_member_is_there_within_its_block(fake: FakeEtcd) -> None:
         group = Group(client, "workers")
         assert (await group.members()).members == ()
         async with group.join("host-1", value="10.0.0.1:80") as membership:
-            assert membership.is_member
+            assert membership.is_registered
             assert (membership.name, membership.key) == ("host-1", b"workers/host-1")
             async with Group(other, "workers").join("host-0"):
                 view = await group.members()
@@ -58,7 +58,7 @@ async def test_a_member_is_there_within_its_block(fake: FakeEtcd) -> None:
             assert (await group.members()).names == ("host-1",)
             await membership.update("10.0.0.2:80")
             assert fake.keys() == {b"workers/host-1": b"10.0.0.2:80"}
-        assert not membership.is_member
+        assert not membership.is_registered
         assert fake.keys() == {}
         assert fake.leases == ()
 
@@ -79,7 +79,7 @@ async def test_a_call_without_an_answer_does_not_hold_it_up_for_ever(fake: FakeE
             await client.leases.revoke(lease.id)
             await until(lambda: fault.hits > 0)
         async with asyncio.timeout(60):
-            await until(lambda: membership.is_member and fake.keys() == {b"workers/a": b"1"})
+            await until(lambda: membership.is_registered and fake.keys() == {b"workers/a": b"1"})
         assert fault.hits == 1
 
 
@@ -90,10 +90,10 @@ async def test_a_lost_lease_is_healed(fake: FakeEtcd) -> None:
         await turns(3)
         await client.leases.revoke(lease.id)
         assert isinstance(await losing, LeaseLostError)
-        assert not membership.is_member
+        assert not membership.is_registered
         await membership.update(b"2")  # while it is not there
         await membership.wait_registered()
-        assert membership.is_member
+        assert membership.is_registered
         assert fake.keys() == {b"workers/a": b"2"}
 
 
@@ -105,7 +105,7 @@ async def test_an_outage_that_is_longer_than_the_lease(fake: FakeEtcd) -> None:
         began = loop.time()
         await membership.lost()
         assert loop.time() - began < 5.1, "it knows before etcd does"
-        assert not membership.is_member
+        assert not membership.is_registered
         await asyncio.sleep(30)
         for member in fake.members:
             member.start()
@@ -122,12 +122,12 @@ async def test_a_name_that_is_taken_is_left_alone(fake: FakeEtcd, value: str) ->
         async with Group(client, "workers").join("a", value=value) as first:
             second = Group(other, "workers").join("a", value=value)
             async with second:
-                assert not second.is_member
+                assert not second.is_registered
                 assert isinstance(second.error, MemberConflictError)
                 assert second.error.lease == next(iter((await Group(client, "workers").members()).members)).lease
                 await asyncio.sleep(60)
-                assert first.is_member
-                assert not second.is_member
+                assert first.is_registered
+                assert not second.is_registered
                 await first.aclose()
                 await second.wait_registered()
                 assert fake.keys() == {b"workers/a": value.encode()}
@@ -137,7 +137,7 @@ async def test_a_name_that_is_taken_is_left_alone(fake: FakeEtcd, value: str) ->
 async def test_a_name_is_taken_over_if_asked(fake: FakeEtcd) -> None:
     fake.load({"workers/a": "of before the crash"})
     async with fake.client() as client, Group(client, "workers").join("a", value="new", on_conflict="replace") as one:
-        assert one.is_member
+        assert one.is_registered
         assert fake.keys() == {b"workers/a": b"new"}
 
 
@@ -158,10 +158,10 @@ async def test_other_keys_are_no_members(fake: FakeEtcd) -> None:
     fake.load({b"workers/\xff": b"4"})
     async with fake.client() as client:
         group = Group(client, "workers")
-        async with group.join("a"), group.ring() as ring, group.observe() as views:
+        async with group.join("a"), group.ring() as ring, group.cache() as members:
             assert (await group.members()).names == ("a",)
             assert ring.assignment.members == ("a",)
-            assert (await anext(views)).names == ("a",)
+            assert members.view.names == ("a",)
 
 
 def made(client: Client, name: Any, ttl: Any, replicas: Any, arguments: dict[str, Any]) -> object:
@@ -200,7 +200,8 @@ async def test_bad_arguments_send_nothing(fake: FakeEtcd, name: Any, arguments: 
 async def test_every_change_is_observed(fake: FakeEtcd) -> None:
     async with fake.client() as client, fake.client() as other:
         group = Group(client, "workers")
-        async with group.observe() as views:
+        async with group.cache() as members:
+            views = members.changes()
             first = await anext(views)
             assert first.members == ()
             waiting = asyncio.ensure_future(anext(views))
@@ -219,15 +220,15 @@ async def test_every_change_is_observed(fake: FakeEtcd) -> None:
             fourth = await anext(views)
             assert fourth.members == ()
             assert first.revision < second.revision < third.revision < fourth.revision
-        with pytest.raises(ClientUsageError, match=r"group\.observe"):
-            await anext(group.observe())
+        with pytest.raises(ClientUsageError, match=r"group\.cache"):
+            group.cache().changes()
 
 
 async def test_in_an_outage_the_last_members_stay(fake: FakeEtcd) -> None:
     async with fake.client() as client:
         group = Group(client, "workers", ttl=5)
-        async with group.join("a"), group.observe() as views, group.ring() as ring:
-            assert (await anext(views)).names == ("a",)
+        async with group.join("a"), group.cache() as members, group.ring() as ring:
+            assert (await anext(members.changes())).names == ("a",)
             for member in fake.members:
                 member.stop()
             await asyncio.sleep(60)
@@ -410,7 +411,7 @@ async def test_a_lost_answer_is_found_out(fake: FakeEtcd, is_applied: bool) -> N
     async with fake.client() as client:
         with fake.fault("KV/Txn", reset=True, after_apply=is_applied, times=2):
             async with Group(client, "workers").join("a", value="1") as membership:
-                assert membership.is_member
+                assert membership.is_registered
                 assert fake.keys() == {b"workers/a": b"1"}
         assert fake.keys() == {}
 
@@ -439,7 +440,7 @@ async def test_a_full_store_is_waited_for(fake: FakeEtcd) -> None:
             await client.leases.revoke(lease.id)
             await membership.lost()
             await asyncio.sleep(60)
-            assert not membership.is_member
+            assert not membership.is_registered
         await membership.wait_registered()
         assert list(fake.keys()) == [b"workers/a"]
 
@@ -461,7 +462,7 @@ async def test_a_member_stays_one_when_its_watch_is_compacted(version: str) -> N
             await asyncio.sleep(5)
             (after,) = (await client.range(prefix="g/")).kvs
             assert after == before
-            assert membership.is_member
+            assert membership.is_registered
 
 
 @pytest.mark.parametrize("has_entry", [False, True])
@@ -505,4 +506,4 @@ async def test_a_member_has_its_value_in_a_restored_store_whose_history_is_compa
             network.heal()
             await asyncio.sleep(8)
             assert list(fake.keys("g/").values()) == [b"new"]
-            assert member.is_member
+            assert member.is_registered

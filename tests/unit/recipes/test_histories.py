@@ -14,6 +14,7 @@ import pytest
 from etcd_aio import Client, EtcdError
 from etcd_aio.fake import FakeEtcd
 from etcd_aio.recipes import Counter, StmResult, Transaction
+from etcd_aio.recipes.calls import seconds_left
 from etcd_aio.recipes.stm import stm as stm_module
 
 pytestmark = [pytest.mark.anyio, pytest.mark.virtual_time]
@@ -140,9 +141,9 @@ async def several_histories() -> None:
 async def test_a_lost_answer_that_is_taken_for_a_conflict_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
     async def repeating(self: Any, reads: Any) -> Any:
         txn = reads.commit()
-        return await self._store.do(txn, timeout=self._left(), retry="always")
+        return await self._calls.store.do(txn, timeout=seconds_left(self._deadline), retry="always")
 
-    monkeypatch.setattr(stm_module._Stm, "_commit", repeating)
+    monkeypatch.setattr(stm_module.StmCall, "_commit", repeating)
     with pytest.raises(AssertionError, match=r"read another state|applied twice"):
         await several_histories()
 

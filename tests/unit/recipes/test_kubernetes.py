@@ -15,6 +15,7 @@ from etcd_aio.errors import (
     EtcdTimeoutError,
     FutureRevisionError,
 )
+from etcd_aio.kv import Txn
 from etcd_aio.recipes import Kubernetes, ListPage
 from tests.support.backends import StandInBackend
 
@@ -73,6 +74,9 @@ class FakeStore:
         if isinstance(answer, Exception):
             raise answer
         return answer
+
+    def txn(self) -> Txn:
+        return Txn(self.do)
 
     async def get(self, key: bytes, *, revision: int, keys_only: bool, timeout: float) -> KeyValue | None:
         assert revision == EXPECTED

@@ -162,7 +162,7 @@ async def test_a_job_whose_claim_is_gone_is_lost() -> None:
             (claim,) = fake.keys("w/claims/")
             await asyncio.gather(client.delete(claim), job.complete(op.put("done", "")), return_exceptions=True)
             with pytest.raises(JobLostError) as raised:
-                raise job.error or AssertionError("it was completed")
+                raise await job.lost() or AssertionError("it was completed")
             assert (raised.value.maybe_applied, writer.lost) == (False, [False])
             assert not fake.keys("done")
 

@@ -121,7 +121,7 @@ async def test_a_barrier_that_is_overwritten_is_released() -> None:
     async with FakeEtcd() as fake, fake.client() as client, fake.client() as operator:
         barrier = Barrier(client, "b")
         await barrier.hold()
-        waiting = asyncio.ensure_future(Barrier(operator, "b").wait(timeout=60))
+        waiting = asyncio.ensure_future(Barrier(operator, "b").wait_released(timeout=60))
         await asyncio.sleep(1.0)
         await operator.put("b", "garbage")
         await asyncio.sleep(1.0)
@@ -227,12 +227,12 @@ async def test_a_member_that_is_replaced_is_no_member() -> None:
         async with Group(client, "g").join("m", value="1") as first:
             async with Group(other, "g").join("m", value="2", on_conflict="replace") as second:
                 await asyncio.sleep(1.0)
-                assert (first.is_member, second.is_member) == (False, True)
+                assert (first.is_registered, second.is_registered) == (False, True)
                 assert isinstance(first.error, MemberConflictError)
                 await asyncio.sleep(60.0)
                 assert fake.keys() == {b"g/m": b"2"}
             await asyncio.sleep(60.0)
-            assert first.is_member, "its place is free again"
+            assert first.is_registered, "its place is free again"
             assert fake.keys() == {b"g/m": b"1"}
         assert not fake.keys()
         assert not [lease for lease in fake.leases if lease.keys]
@@ -249,7 +249,7 @@ async def test_a_member_whose_key_is_deleted_or_overwritten_is_put_again(overwri
             else:
                 await operator.delete("g/m")
             await asyncio.sleep(5.0)
-            assert membership.is_member
+            assert membership.is_registered
             assert fake.keys() == {b"g/m": b"2"}
         assert not fake.keys()
 

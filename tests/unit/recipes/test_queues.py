@@ -20,7 +20,9 @@ from etcd_aio.errors import (
 )
 from etcd_aio.fake import FakeEtcd
 from etcd_aio.recipes import Item, PriorityQueue, Queue
+from etcd_aio.recipes.calls import RecipeCalls
 from etcd_aio.recipes.queue import numbers, taking
+from etcd_aio.recipes.queue import queue as queue_module
 from etcd_aio.recipes.queue.sequence import Sequence
 from tests.support.virtual_time import tasks, turns
 
@@ -575,10 +577,10 @@ async def several_accounts() -> None:
 
 
 async def test_a_put_that_is_repeated_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
-    async def repeating(self: Queue, keys: Any, put: Any, deadline: float) -> Any:
-        return await self._store.do(put, timeout=None, retry="always")
+    async def repeating(calls: RecipeCalls, what: str, keys: Any, txn: Any, deadline: float) -> Any:
+        return await calls.store.do(txn, timeout=None, retry="always")
 
-    monkeypatch.setattr(Queue, "_put", repeating)
+    monkeypatch.setattr(queue_module, "put_once", repeating)
     with pytest.raises(AssertionError, match=r"never put|taken twice"):
         await several_accounts()
 

@@ -231,10 +231,10 @@ async def test_a_start_that_was_not_answered_in_time_is_found_out() -> None:
             assert log.times == ["00:00:00"]
             (tick,) = log.ticks
             assert 3 < log.ran[0][1] - START.timestamp() < 30
-            assert (await client.txn().when(tick.is_newest()).then().commit()).succeeded
+            assert (await client.txn().when(tick.newest_condition()).then().commit()).succeeded
             await asyncio.sleep(60)
             assert log.times == ["00:00:00", "00:01:00"]
-            assert not (await client.txn().when(tick.is_newest()).then().commit()).succeeded
+            assert not (await client.txn().when(tick.newest_condition()).then().commit()).succeeded
 
 
 async def test_an_outage_is_waited_for(caplog: pytest.LogCaptureFixture) -> None:
@@ -364,7 +364,7 @@ async def test_a_tick_whose_process_dies_is_run_again() -> None:
                     assert log.times == ["00:00:00", "00:00:00"]
                     assert [tick.tries for tick in log.ticks] == [1, 2]
                     assert log.ran[1][1] - log.ran[0][1] < 5 + 10 + 2
-                    old, new = (tick.is_newest() for tick in log.ticks)
+                    old, new = (tick.newest_condition() for tick in log.ticks)
                     assert not (await client.txn().when(old).then().commit()).succeeded
                     assert (await client.txn().when(new).then().commit()).succeeded
                     await asyncio.sleep(200)

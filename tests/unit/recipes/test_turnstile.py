@@ -5,7 +5,7 @@ import random
 
 import pytest
 
-from etcd_aio.recipes.stm.read_set import Snapshot
+from etcd_aio.recipes.stm.read_set import KnownKeys
 from etcd_aio.recipes.stm.turnstile import Pass, Turnstile
 from tests.support.virtual_time import turns
 
@@ -28,7 +28,7 @@ async def test_entries_pass_in_order_and_get_what_the_one_before_hands_on() -> N
     await turns()
     assert not second.done()
     assert not third.done(), "it came later, although nothing holds its key"
-    known = Snapshot(7, {b"a": None})
+    known = KnownKeys(7, {b"a": None})
     lines.leave(first, known)
     assert (await second).snapshot is known
     assert not third.done()

@@ -236,8 +236,56 @@ async def test_a_claim_that_is_deleted_loses_the_job() -> None:
                 await working
 
 
+async def test_a_job_tells_when_it_is_lost() -> None:
+    async with FakeEtcd(latency=0.001) as fake, fake.client() as client:
+        queue = WorkQueue(client, "w")
+        await queue.put("a")
+        async with queue.worker(on_lost="signal") as worker:
+            job = await first(worker)
+            waiting = asyncio.ensure_future(job.lost())
+            await asyncio.sleep(1.0)
+            assert not waiting.done()
+            await client.delete(prefix="w/claims/")
+            error = await waiting
+            assert isinstance(error, JobLostError)
+            assert "its claim was deleted" in error.message
+            assert await job.lost() is error
+
+
+async def test_a_job_that_is_ended_was_not_lost() -> None:
+    async with FakeEtcd(latency=0.001) as fake, fake.client() as client:
+        queue = WorkQueue(client, "w")
+        await queue.put("a")
+        await queue.put("b")
+        async with queue.worker() as worker:
+            for end in (Job.complete, Job.reject):
+                job = await first(worker)
+                waiting = asyncio.ensure_future(job.lost())
+                await asyncio.sleep(1.0)
+                await end(job)
+                assert await waiting is None
+
+
+async def test_a_job_that_is_lost_while_it_is_ended_may_be_ended_after_all() -> None:
+    async with FakeEtcd(latency=0.001) as fake, fake.client() as client:
+        queue = WorkQueue(client, "w")
+        await queue.put("a")
+        async with queue.worker() as worker:
+            job = await first(worker)
+            waiting = asyncio.ensure_future(job.lost())
+            with fake.fault("KV/Txn", delay=1.0, times=1):
+                ending = asyncio.ensure_future(job.complete())
+                await asyncio.sleep(0.5)
+                job._lose("the lease is lost while the request is under way")
+                await asyncio.sleep(0.1)
+                assert not waiting.done(), "the answer decides"
+                await ending
+            assert await waiting is None
+            assert (job.is_ended, job.is_lost) == (True, False)
+
+
 async def test_a_worker_that_was_stopped_cannot_complete(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Worker, "_claim_gone", lambda self, job, revision: None)
+    monkeypatch.setattr(Job, "_claim_deleted", lambda self: None)
     async with FakeEtcd(latency=0.001) as fake, fake.client() as client, fake.client() as other:
         queue = WorkQueue(client, "w", ttl=10)
         await queue.put("a")
@@ -417,7 +465,7 @@ async def test_a_late_copy_of_a_claim_claims_nothing_for_good(monkeypatch: pytes
             # If the item is as it was, the worker sees a claim of its own that no task has, and deletes it.
             job = await first(worker)
             name = job.key.removeprefix(b"w/items/")
-            shift = worker._shift
+            shift = worker._running.shift
             assert shift is not None
             await job.complete()
             await client.put(job.key, "again")
@@ -702,8 +750,8 @@ async def several_histories(count: int = 5) -> None:
 
 @pytest.mark.slow
 async def test_an_end_without_its_condition_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
-    async def careless(self: Any, how: str, txn: op.TxnOp, timeout: float | None) -> Any:
-        return await self._context.store.do(op.TxnOp((), txn.then, txn.otherwise), timeout=timeout, retry="always")
+    async def careless(self: Any, how: str, txn: op.TxnOp, deadline: float) -> Any:
+        return await self._context.calls.store.do(op.TxnOp((), txn.then, txn.otherwise), retry="always")
 
     monkeypatch.setattr(job_module.Job, "_commit", careless)
     monkeypatch.setattr(job_module.Job, "is_lost", property(lambda self: False))

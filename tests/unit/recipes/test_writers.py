@@ -144,39 +144,30 @@ async def use_kubernetes(store: Any, writer: Writer) -> None:
     assert (await kubernetes.get("used/k")).kv.text() == "1"
 
 
-async def use_lock(store: Any, writer: Writer) -> None:
-    async with store.lock("other-lock") as lock:
+async def use_lock_and_leadership(store: Any, writer: Writer) -> None:
+    async with store.lock("other-lock") as lock, store.election("other-election").lead() as leadership:
         await lock.fenced_by(writer).put("used/k", "1")
         assert (await store.get("used/k")).text() == "1"
-
-
-async def use_leadership(store: Any, writer: Writer) -> None:
-    async with store.election("other-lock").lead() as leadership:
-        await leadership.fenced_by(writer).put("used/k", "1")
-        assert (await store.get("used/k")).text() == "1"
+        await leadership.fenced_by(writer).put("used/k", "2")
+        assert (await store.get("used/k")).text() == "2"
 
 
 RECIPES: dict[str, Callable[[Any, Writer], Awaitable[None]]] = {
     "store.py stm": use_stm,
     "recipes/counter/counter.py Counter": use_counter,
     "recipes/counter/ids.py IdAllocator": use_ids,
-    "recipes/queue/queue.py Queue": use_queue,
+    "recipes/queue/queue.py ItemQueue": use_queue,
     "recipes/queue/priority_queue.py PriorityQueue": use_priority_queue,
     "recipes/work_queue/work_queue.py WorkQueue": use_work_queue,
     "recipes/barrier/barrier.py Barrier": use_barrier,
     "store.py kubernetes": use_kubernetes,
-    "concurrency/lock.py fenced_by": use_lock,
-    "concurrency/leadership.py fenced_by": use_leadership,
+    "concurrency/holding.py fenced_by": use_lock_and_leadership,
 }
 # What those make, and hand their writer to; and what has the rule.
 INTERNAL = {
-    "recipes/queue/queue.py ItemQueue",
-    "recipes/queue/sequence.py Sequence",
-    "recipes/stm/stm.py _Stm",
-    "recipes/stm/stm.py run_stm",
-    "recipes/queue/taking.py Taker",
+    "recipes/calls.py RecipeCalls",
+    "recipes/stm/stm.py StmCall",
     "recipes/kubernetes.py Kubernetes",
-    "recipes/kubernetes.py _write_through",
     "concurrency/fenced.py FencedWriter",
     "calls/writer.py is_exact",
     "calls/writer.py writer_for",

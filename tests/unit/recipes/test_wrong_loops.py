@@ -50,7 +50,8 @@ async def used(client: Client, what: str) -> AsyncIterator[tuple[Call, Call]]:
         async with WorkQueue(client, "w").worker() as worker:
             yield worker.__anext__, worker.__anext__
     elif what == "views":
-        async with Group(client, "g").observe() as views:
+        async with Group(client, "g").cache() as members:
+            views = members.changes()
             await anext(views)
             yield lambda: asyncio.sleep(60), views.__anext__
     else:

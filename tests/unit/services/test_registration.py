@@ -37,22 +37,26 @@ class FakeLease:
         self.id, self._store = id, store
         self.error: LeaseLostError | None = None
         self.gone = asyncio.Event()
-        self.on_end: object = None
 
     @property
     def is_lost(self) -> bool:
         return self.error is not None
 
-    async def begin(self) -> Self:
+    async def __aenter__(self) -> Self:
         await asyncio.sleep(0.01)
         if self._store.grants:
             raise self._store.grants.pop(0)
         self._store.granted.append(self)
         return self
 
-    async def close(self, *, is_cancelled: bool) -> None:
+    async def __aexit__(self, *exc_info: object) -> None:
+        await self.close()
+
+    async def close(self) -> None:
         if not self.gone.is_set():
             await self.revoke(timeout=2.0)
+        if self.error is not None:
+            raise self.error
 
     async def lost(self) -> LeaseLostError | None:
         await self.gone.wait()
@@ -80,7 +84,6 @@ class FakeStore:
     """
 
     def __init__(self) -> None:
-        self.leases = self
         self.kv: KeyValue | None = None
         self.revision = 10
         self.grants: list[EtcdError] = []
@@ -94,7 +97,7 @@ class FakeStore:
         self.blocks: list[object] = []
         self.end_with_client = self.blocks.append
 
-    def kept(self, ttl: int, *, timeout: Any, on_doubt: object) -> FakeLease:
+    def lease(self, ttl: int, *, timeout: Any, on_lost: str) -> FakeLease:
         return FakeLease(self, 100 + len(self.granted))
 
     def expire(self, lease: int) -> None:

@@ -1,4 +1,4 @@
-"""types/enums.py, arguments/words.py: members, their words, and everything else refused."""
+"""types/enums.py: members, their words, and everything else refused."""
 
 from enum import Enum
 

@@ -1,6 +1,7 @@
 """views/ordered.py: no read is older than what was seen before it began, and only reads are sent a second time."""
 
 import asyncio
+from math import inf
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -148,7 +149,7 @@ async def test_the_second_call_has_the_time_that_is_left() -> None:
     await ordered.get("k", serializable=True, timeout=3)
     await ordered.get("k", serializable=True)
     await ordered.get("k", serializable=True, timeout=None)
-    assert [timeout for _, timeout in store.sent] == [3, 2, UNSET, 4, None, None]
+    assert [timeout for _, timeout in store.sent] == [3, 2, UNSET, 4, None, inf]
 
 
 async def test_the_mark_of_a_read_is_the_one_at_its_beginning() -> None:

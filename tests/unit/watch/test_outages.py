@@ -3,8 +3,8 @@
 from math import inf
 
 from etcd_aio.types.keys import KeyRange
-from etcd_aio.watch.outages import MOST_AT_ONCE, Outages
-from etcd_aio.watch.state import WatchOptions, WatchState
+from etcd_aio.watch.outages import Outages
+from etcd_aio.watch.state import STEP, WatchOptions, WatchState
 
 
 def watch(max_outage: float | None = None) -> WatchState:
@@ -34,7 +34,7 @@ def test_the_first_outage_to_expire_is_due_and_is_returned_once() -> None:
 
 def test_many_outages_expire_in_several_steps() -> None:
     outages = Outages()
-    for _ in range(MOST_AT_ONCE + 9):
+    for _ in range(STEP + 9):
         outages.begin(watch(1.0), 10.0)
-    assert [len(outages.expired(11.0)) for _ in range(3)] == [MOST_AT_ONCE, 9, 0]
+    assert [len(outages.expired(11.0)) for _ in range(3)] == [STEP, 9, 0]
     assert outages.due == inf

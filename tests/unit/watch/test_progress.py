@@ -7,6 +7,19 @@ from etcd_aio.watch.progress import ProgressRequests
 from etcd_aio.watch.state import Phase, WatchOptions, WatchState
 
 
+class Asking(ProgressRequests):
+    """Progress requests of watches whose consumers ask."""
+
+    def __init__(self) -> None:
+        self.watches: dict[WatchState, None] = {}
+        super().__init__(self.watches)
+
+    def ask(self, watch: WatchState) -> None:
+        watch.wants_progress = True
+        self.watches[watch] = None
+        self.ask_now()
+
+
 def live(progress: ProgressRequests, created_revision: int = 10) -> WatchState:
     watch = WatchState(WatchOptions(KeyRange.of("k")), 5, lambda: None)
     watch.phase = Phase.LIVE
@@ -16,7 +29,7 @@ def live(progress: ProgressRequests, created_revision: int = 10) -> WatchState:
 
 
 def test_a_request_is_repeated_with_growing_pauses() -> None:
-    progress = ProgressRequests()
+    progress = Asking()
     progress.ask(live(progress))
     now = 100.0
     pauses = []
@@ -27,12 +40,12 @@ def test_a_request_is_repeated_with_growing_pauses() -> None:
         assert progress.is_repeating
         now = progress.due
     assert pauses == [0.1, 0.2, 0.4, 0.8, 1.0, 1.0]
-    progress.forget_stream()
-    assert (progress.due, progress.is_repeating) == (0.0, False)
+    another = ProgressRequests(progress.watches)
+    assert (another.due, another.is_repeating) == (0.0, False)
 
 
 def test_a_request_waits_until_a_watch_that_asks_is_created() -> None:
-    progress = ProgressRequests()
+    progress = Asking()
     watch = live(progress)
     watch.phase = Phase.WAITING
     progress.ask(watch)
@@ -42,12 +55,10 @@ def test_a_request_waits_until_a_watch_that_asks_is_created() -> None:
     watch.phase = Phase.LIVE
     assert progress.due == 2.0
     assert progress.send(2.0)
-    progress.forget(watch)
-    assert not progress.asking
 
 
 def test_an_answer_counts_for_watches_that_were_created_before_the_request() -> None:
-    progress = ProgressRequests()
+    progress = Asking()
     old = live(progress)
     progress.ask(old)
     assert progress.send(1.0)
@@ -57,7 +68,7 @@ def test_an_answer_counts_for_watches_that_were_created_before_the_request() -> 
 
 
 def test_an_answer_counts_for_every_watch_if_the_store_has_moved_on() -> None:
-    progress = ProgressRequests()
+    progress = Asking()
     old = live(progress)
     progress.ask(old)
     assert progress.send(1.0)
@@ -66,11 +77,10 @@ def test_an_answer_counts_for_every_watch_if_the_store_has_moved_on() -> None:
 
 
 def test_the_answers_of_a_lost_stream_are_not_awaited() -> None:
-    progress = ProgressRequests()
-    watch = live(progress)
-    progress.ask(watch)
-    assert progress.send(1.0)
-    progress.is_reliable = True
-    progress.forget_stream()
+    lost = Asking()
+    watch = live(lost)
+    lost.ask(watch)
+    assert lost.send(1.0)
+    progress = ProgressRequests(lost.watches)
     assert progress.is_reliable is None
     assert progress.answered([live(progress)], 10) != []

@@ -1,162 +1,33 @@
-"""watch/resuming_stream.py, watch/stream_owner.py: WatchStream: which watch a reply is about, what is sent when, and
-how each watch ends.
-"""
+"""watch/resuming_stream.py, watch/stream_owner.py: how watches go on from one stream to the next, and how they end."""
 
-import sys
-from collections.abc import Callable
-from dataclasses import replace
 from math import inf
-from types import FrameType
-from typing import Any
 
 import pytest
 
-from etcd_aio import codec, pb
 from etcd_aio.errors import (
     CompactedError,
-    ConnectionLostError,
-    EtcdError,
     InvalidTokenError,
     NoAvailableEndpointsError,
-    PermissionDeniedError,
     ReplyTooLargeError,
-    ServerError,
     StoreRolledBackError,
-    UnavailableError,
-    WatchCancelledError,
-    WatchError,
 )
 from etcd_aio.types import Event, EventType, Header, KeyValue, WatchReply
 from etcd_aio.types.keys import KeyRange
 from etcd_aio.watch.compaction_resync import KnownKeys
-from etcd_aio.watch.creations import FIRST_ID, WINDOW
-from etcd_aio.watch.resuming_stream import SILENCE, STEP, WatchStream
-from etcd_aio.watch.state import EVENT_BYTES, Phase, WatchOptions, WatchState
-
-LOST = ConnectionLostError("lost")
-
-
-def events(*revisions: int) -> tuple[Event, ...]:
-    return tuple(Event(EventType.PUT, KeyValue(b"k", b"v", mod_revision=revision)) for revision in revisions)
-
-
-def created(watch_id: int, revision: int = 10) -> WatchReply:
-    return WatchReply(Header(1, 1, revision), watch_id, created=True)
-
-
-def changed(watch_id: int, *revisions: int) -> WatchReply:
-    return WatchReply(Header(1, 1, 99), watch_id, events=events(*revisions))
-
-
-def refused(reason: str = "", compact_revision: int = 0) -> WatchReply:
-    return WatchReply(Header(1, 1, 10), -1, True, True, compact_revision, reason)
-
-
-class Bench:
-    """A machine on an open stream, and a clock.
-
-    The peer is known to take the ids that are chosen for it, which begin at 0 here, unless a test says otherwise.
-    """
-
-    def __init__(self) -> None:
-        self.machine = WatchStream(self)
-        self.wakes = 0
-        self.later: list[Callable[[], None]] = []
-        self.changes: list[WatchState] = []
-        self.listings: list[WatchState] = []
-        self.store_checks: list[WatchState] = []
-        self.progress_checks: list[int] = []
-        self.renewals: list[ServerError] = []
-        self.has_tokens = False
-        self.on_renewal: Callable[[], None] = lambda: None
-        self.now = 100.0
-        self.open()
-
-    # As the owner of the machine.
-
-    def wake(self) -> None:
-        self.wakes += 1
-
-    def call_soon(self, work: Callable[[], None]) -> None:
-        self.later.append(work)
-
-    def renew_token(self, error: ServerError, watch: WatchState) -> bool:
-        assert watch.phase is Phase.REFUSED  # what follows may follow at once
-        if self.has_tokens:
-            self.renewals.append(error)
-            self.on_renewal()
-        return self.has_tokens
-
-    def check_store(self, watch: WatchState) -> None:
-        self.store_checks.append(watch)
-
-    def check_progress(self, stream: int) -> None:
-        self.progress_checks.append(stream)
-
-    def start_listing(self, watch: WatchState) -> None:
-        assert watch.phase is Phase.LISTING
-        self.listings.append(watch)
-
-    def stop_listing(self, watch: WatchState) -> None:
-        self.listings.remove(watch)
-
-    def explain(self, watch: WatchState, error: EtcdError) -> None:
-        del watch, error
-
-    def outage_error(self) -> EtcdError:
-        return NoAvailableEndpointsError()
-
-    # As its supervisor, and the server.
-
-    def open(self, *, is_known: bool = True) -> None:
-        self.machine.on_open("m1", self.now)
-        self.machine._creations.takes_ids = is_known
-
-    def watch(self, start: int = 0, **options: object) -> WatchState:
-        keys = options.pop("keys", KeyRange.of(prefix="k"))
-        state = WatchState(WatchOptions(keys, **options), start, lambda: self.changes.append(state))  # type: ignore[arg-type]
-        self.machine.add(state, self.now)
-        return state
-
-    def live(self, watch_id: int, start: int = 0, **options: object) -> WatchState:
-        state = self.watch(start, **options)
-        self.said()
-        self.hear(created(watch_id))
-        assert state.phase is Phase.LIVE
-        return state
-
-    def hear(self, reply: WatchReply) -> None:
-        if reply.watch_id >= 0:
-            reply = replace(reply, watch_id=reply.watch_id + FIRST_ID)
-        self.machine.on_reply(reply, self.now)
-
-    def said(self) -> list[tuple[str, int]]:
-        """What is sent: the start of creations, the id of cancellations, 0 for progress."""
-        found = []
-        for request in self.machine.requests(self.now):
-            if request.create_request is not None:
-                found.append(("create", request.create_request.start_revision))
-            elif request.cancel_request is not None:
-                found.append(("cancel", request.cancel_request.watch_id - FIRST_ID))
-            else:
-                found.append(("progress", 0))
-        return found
-
-    def reopen(self, *, is_known: bool = True) -> None:
-        self.machine.on_lost(LOST, self.now)
-        self.open(is_known=is_known)
-
-
-def test_many_creations_may_be_unanswered_and_are_matched_by_their_ids() -> None:
-    bench = Bench()
-    first, second = bench.watch(5), bench.watch(6)
-    assert bench.said() == [("create", 5), ("create", 6)]
-    assert bench.said() == []
-    bench.hear(created(0))
-    bench.hear(created(1))
-    bench.hear(changed(1, 20))
-    assert (first.watch_id, second.watch_id) == (FIRST_ID, FIRST_ID + 1)
-    assert (len(first.pending), len(second.pending)) == (0, 1)
+from etcd_aio.watch.creations import FIRST_ID
+from etcd_aio.watch.open_stream import SILENCE
+from etcd_aio.watch.state import EVENT_BYTES, STEP, Phase, WatchState
+from tests.support.watch_bench import (
+    LOST,
+    TOKEN_REFUSED,
+    Bench,
+    changed,
+    created,
+    creations,
+    events,
+    refused,
+    renewable,
+)
 
 
 def test_the_first_creation_on_a_stream_finds_out_whether_others_may_go_with_it() -> None:
@@ -185,37 +56,6 @@ def test_a_peer_with_ids_of_its_own_gets_one_creation_after_the_other() -> None:
     assert bench.said() == [("create", 5)]
 
 
-def test_the_number_of_unanswered_creations_is_limited() -> None:
-    bench = Bench()
-    for _ in range(WINDOW + 7):
-        bench.watch()
-    steps = []
-    while bench.machine.due <= bench.now:
-        steps.append(len(bench.said()))
-    assert (sum(steps), max(steps)) == (WINDOW, 2 * STEP)
-    assert bench.said() == []
-    bench.hear(created(0))
-    assert len(bench.said()) == 1
-    for number in range(1, 6):
-        bench.hear(created(number))
-    assert len(bench.said()) == 5
-
-
-def test_thousands_of_watches_are_cancelled_in_steps() -> None:
-    bench = Bench()
-    watches = [bench.watch() for _ in range(STEP + 9)]
-    for number in range(len(watches)):
-        bench.said()
-        bench.hear(created(number))
-    for watch in watches[1:]:
-        bench.machine.close(watch)
-    assert len(bench.said()) == STEP
-    assert bench.machine.due <= bench.now
-    assert bench.machine.on_time(bench.now) is None
-    assert len(bench.said()) == 8
-    assert bench.machine.due == inf
-
-
 def test_thousands_of_outages_end_in_steps() -> None:
     bench = Bench()
     watches = [bench.watch(max_outage=1.0) for _ in range(STEP + 9)]
@@ -227,14 +67,6 @@ def test_thousands_of_outages_end_in_steps() -> None:
         bench.machine.on_time(bench.now)
         assert sum(watch.phase is Phase.ENDED for watch in watches) == before + step
     assert bench.machine.due == inf
-
-
-def test_a_refusal_with_the_id_of_its_creation_is_about_that_one() -> None:
-    bench = Bench()  # 3.5.1 does so, where later ones say -1
-    live, watch = bench.live(0), bench.watch()
-    bench.said()
-    bench.hear(WatchReply(Header(1, 1, 10), 1, True, True, 0, "etcdserver: permission denied"))
-    assert (live.phase, watch.phase) == (Phase.LIVE, Phase.ENDED)
 
 
 @pytest.mark.parametrize("watch_id", [2, 17 - FIRST_ID], ids=["out of order", "an id of its own"])
@@ -323,83 +155,6 @@ def test_on_a_new_stream_all_are_created_again_from_their_next_revision_the_olde
     assert [watch.reconnects for watch in (*watches, late)] == [1, 1, 1, 1, 0]
 
 
-def test_an_unknown_id_is_cancelled_once() -> None:
-    bench = Bench()
-    bench.live(0)
-    for _ in range(3):
-        bench.hear(changed(9, 20))
-    assert bench.said() == [("cancel", 9)]
-    bench.hear(WatchReply(watch_id=9, canceled=True))
-    assert bench.said() == []
-    bench.hear(changed(9, 20))  # the server has confirmed the cancellation
-    assert bench.said() == [("cancel", 9)]
-
-
-def test_a_watch_that_ends_is_cancelled_at_once() -> None:
-    bench = Bench()
-    watch, other = bench.live(3), bench.live(4)
-    wakes = bench.wakes
-    bench.machine.close(watch)
-    assert bench.wakes > wakes
-    assert bench.said() == [("cancel", 3)]
-    bench.hear(changed(3, 20))
-    bench.hear(WatchReply(watch_id=3, canceled=True))
-    assert not watch.pending
-    assert bench.said() == []
-    bench.machine.close(watch)
-    assert bench.machine.is_needed
-    bench.machine.close(other)
-    assert not bench.machine.is_needed
-
-
-def test_a_watch_that_ends_before_it_is_created_is_cancelled_when_its_id_is_known() -> None:
-    bench = Bench()
-    first, second, third = bench.watch(), bench.watch(), bench.watch()
-    bench.said()
-    bench.machine.close(second)
-    assert bench.said() == []
-    for watch_id in range(3):
-        bench.hear(created(watch_id))
-    assert bench.said() == [("cancel", 1)]
-    assert (first.watch_id, third.watch_id) == (FIRST_ID, FIRST_ID + 2)
-
-
-def test_a_watch_that_ends_before_its_creation_is_sent_is_never_created() -> None:
-    bench = Bench()
-    watch = bench.watch()
-    bench.machine.close(watch)
-    assert bench.said() == []
-
-
-@pytest.mark.parametrize(
-    ("reason", "error"),
-    [
-        ("rpc error: code = PermissionDenied desc = etcdserver: permission denied", PermissionDeniedError),
-        ("rpc error: code = Unauthenticated desc = etcdserver: invalid auth token", InvalidTokenError),
-        ("something new", WatchCancelledError),
-        ("", WatchCancelledError),
-    ],
-)
-def test_a_refused_watch_ends_with_the_reason_and_no_other_does(reason: str, error: type[Exception]) -> None:
-    bench = Bench()
-    watch, other = bench.watch(), bench.watch()
-    bench.said()
-    bench.hear(refused(reason))
-    bench.hear(created(0))
-    assert type(watch.error) is error
-    assert other.phase is Phase.LIVE
-    assert issubclass(WatchCancelledError, WatchError)
-
-
-TOKEN_REFUSED = "rpc error: code = Unauthenticated desc = etcdserver: invalid auth token"
-
-
-def renewable(bench: Bench) -> list[ServerError]:
-    """Promise another token from now on; returns for which refusals it was asked for."""
-    bench.has_tokens = True
-    return bench.renewals
-
-
 @pytest.mark.parametrize(
     "reason",
     [
@@ -460,22 +215,6 @@ def test_a_watch_that_is_refused_again_and_again_ends_alone() -> None:
     assert (other.phase, len(asked)) == (Phase.REFUSED, 11)
 
 
-def test_without_another_token_only_refused_watches_end() -> None:
-    bench = Bench()
-    asked = renewable(bench)
-    live = bench.live(0)
-    watches = [bench.watch() for _ in range(3)]
-    bench.said()
-    for _ in watches:
-        bench.hear(refused(TOKEN_REFUSED))
-    bench.machine.close(watches[2])
-    for watch, error in zip(watches, asked, strict=True):
-        bench.machine.denied(watch, error)
-    assert [watch.error for watch in watches] == [asked[0], asked[1], None]
-    assert live.phase is Phase.LIVE
-    assert bench.machine.on_time(bench.now) is None, "the stream is as good as before"
-
-
 def test_a_token_may_be_renewed_at_once() -> None:
     bench = Bench()
     bench.has_tokens = True
@@ -519,19 +258,6 @@ def test_a_stream_that_ends_while_a_token_is_fetched_changes_nothing_about_it() 
     assert bench.said() == [("create", 5)]
 
 
-def test_a_watch_that_waits_for_a_token_ends_by_its_max_outage() -> None:
-    bench = Bench()
-    renewable(bench)
-    watch = bench.watch(5, max_outage=10.0)
-    bench.said()
-    bench.hear(refused(TOKEN_REFUSED))
-    assert bench.machine.due == bench.now + 10.0
-    bench.machine.on_time(bench.now + 10.0)
-    assert isinstance(watch.error, NoAvailableEndpointsError)
-    bench.machine.renewed()
-    assert watch.phase is Phase.ENDED
-
-
 def test_a_stream_that_the_member_is_closing_refuses_no_watch_for_good() -> None:
     bench = Bench()
     watch, later = bench.watch(5), bench.watch(6)
@@ -543,34 +269,6 @@ def test_a_stream_that_the_member_is_closing_refuses_no_watch_for_good() -> None
     assert bench.machine.on_time(bench.now) == "the member is closing the stream"
     bench.reopen()
     assert bench.said() == [("create", 5), ("create", 6)]
-    assert watch.error is None
-
-
-def test_a_watch_that_the_server_cancels_later_ends_with_the_reason() -> None:
-    bench = Bench()
-    watch = bench.live(0)
-    bench.hear(WatchReply(watch_id=0, canceled=True, cancel_reason="rpc error: code = Unavailable desc = no"))
-    assert type(watch.error) is UnavailableError
-
-
-def test_compaction_ends_a_watch_after_its_pending_events_and_is_confirmed() -> None:
-    bench = Bench()
-    watch = bench.live(0, 5)
-    bench.hear(changed(0, 7))
-    bench.hear(WatchReply(watch_id=0, canceled=True, compact_revision=20))
-    assert isinstance(watch.error, CompactedError)
-    assert watch.error.compact_revision == 20
-    assert len(watch.pending) == 1
-    # etcd keeps such a watcher, and gives no mark for all because of it, until it is cancelled.
-    assert bench.said() == [("cancel", 0)]
-
-
-def test_compaction_of_events_that_were_handed_over_is_harmless() -> None:
-    bench = Bench()
-    watch = bench.live(0, 5)
-    bench.hear(changed(0, 7))
-    bench.hear(WatchReply(watch_id=0, canceled=True, compact_revision=8))
-    assert bench.said() == [("cancel", 0), ("create", 8)]
     assert watch.error is None
 
 
@@ -588,35 +286,6 @@ def test_a_resync_lists_and_goes_on_behind_it() -> None:
     assert [event.revision for event in watch.take()] == [12, 22]
     bench.machine.listed(watch, events(40), 40)  # it has ended meanwhile, or is listed twice
     assert not watch.pending
-
-
-def test_progress_of_one_watch_is_about_it_alone() -> None:
-    bench = Bench()
-    one, other = bench.live(0, 5), bench.live(1, 5)
-    bench.hear(WatchReply(Header(1, 1, 30), 0))
-    assert (one.next_revision, other.next_revision) == (31, 5)
-
-
-def test_progress_for_all_counts_for_watches_that_existed_at_the_request() -> None:
-    bench = Bench()
-    asking, old = bench.live(0, 5), bench.live(1, 5)
-    bench.machine.request_progress(asking)
-    assert bench.said() == [("progress", 0)]
-    young = bench.live(2, 5)  # its creation overtakes the mark, and the store has not moved on since
-    bench.hear(WatchReply(Header(1, 1, 10), -1))
-    assert (asking.next_revision, old.next_revision, young.next_revision) == (11, 11, 5)
-    assert [(len(watch.pending), watch.wants_progress) for watch in (asking, old, young)] == [
-        (1, False),
-        (0, 0),
-        (0, 0),
-    ]
-    bench.machine.request_progress(asking)
-    bench.said()
-    bench.hear(WatchReply(Header(1, 1, 10), -1))
-    assert young.next_revision == 11
-    younger = bench.live(3, 5)
-    bench.hear(WatchReply(Header(1, 1, 11), -1))  # not asked for, but later than its creation
-    assert younger.next_revision == 12
 
 
 def mark_for_all(bench: Bench, revision: int) -> None:
@@ -643,13 +312,13 @@ def test_watches_resume_behind_the_progress_of_a_reliable_release() -> None:
     mark_for_all(bench, 20)
     mark_for_all(bench, 21)
     assert len(checked) == 1, "once for each stream"
-    bench.machine.progress_is_reliable(checked[0])
+    checked[0].is_reliable = True
     mark_for_all(bench, 22)
     assert watch.resume_revision == 23
     bench.reopen()
     assert bench.said() == [("create", 23)]
     bench.hear(created(0))
-    bench.machine.progress_is_reliable(checked[0])  # of a stream that is gone
+    checked[0].is_reliable = True  # of a stream that is gone
     mark_for_all(bench, 30)
     assert (watch.resume_revision, len(checked)) == (23, 2)
 
@@ -686,69 +355,6 @@ def test_a_progress_request_is_repeated_until_it_is_answered_on_new_streams_too(
     assert bench.machine.due == inf
 
 
-def test_watches_that_block_progress_are_created_again_from_a_revision_that_exists() -> None:
-    bench = Bench()
-    asking = bench.live(0, 5)
-    listed, future, now = bench.live(1, 11), bench.live(2, 500), bench.live(3)  # the store is at 10
-    bench.machine.request_progress(asking)
-    assert bench.said() == [("progress", 0)]
-    bench.now = bench.machine.due
-    assert bench.said() == [("cancel", 1), ("cancel", 2), ("create", 10), ("create", 10), ("progress", 0)]
-    bench.hear(created(4))
-    bench.hear(created(5))
-    bench.hear(changed(4, 10, 11))
-    bench.hear(changed(5, 10, 11))
-    assert [event.revision for event in listed.take()] == [11], "what lay before the beginning does"
-    assert not future.pending
-    assert (listed.reconnects, future.next_revision, now.watch_id) == (0, 500, FIRST_ID + 3)
-    bench.now = bench.machine.due
-    assert bench.said() == [("progress", 0)], "once is enough"
-
-
-def test_a_request_of_a_watch_behind_the_end_of_the_store_is_answered_when_it_is_created_again() -> None:
-    bench = Bench()
-    watch = bench.live(0, 11)
-    bench.machine.request_progress(watch)
-    bench.said()
-    bench.now = bench.machine.due
-    assert bench.said() == [("cancel", 0), ("create", 10)]
-    bench.hear(created(1))
-    assert [batch.revision for batch, _ in watch.pending] == [10]
-
-
-def test_no_watch_is_created_again_for_progress_once_the_store_has_moved_on() -> None:
-    bench = Bench()
-    asking, listed = bench.live(0, 5), bench.live(1, 11)
-    bench.hear(changed(0, 12))
-    bench.machine.request_progress(asking)
-    bench.said()
-    bench.now = bench.machine.due
-    assert bench.said() == [("progress", 0)]
-    assert listed.phase is Phase.LIVE
-
-
-def test_a_compaction_meanwhile_does_not_keep_a_watch_from_being_created_again() -> None:
-    bench = Bench()
-    asking, watch = bench.live(0, 5), bench.live(1, 20)
-    bench.machine.request_progress(asking)
-    bench.said()
-    bench.now = bench.machine.due
-    assert ("create", 10) in bench.said()
-    bench.hear(created(2, 15))
-    bench.hear(WatchReply(Header(1, 1, 16), 2, canceled=True, compact_revision=14))
-    assert bench.said() == [("cancel", 2), ("create", 16)]
-    assert watch.error is None
-
-
-def test_a_watch_that_is_created_at_the_end_of_the_store_has_its_progress_at_once() -> None:
-    bench = Bench()
-    watch = bench.watch()
-    bench.machine.request_progress(watch)
-    assert bench.said() == [("create", 0)]
-    bench.hear(created(0, 10))
-    assert [batch.revision for batch, _ in watch.pending] == [10]
-
-
 def test_silence_while_a_creation_is_unanswered_gives_the_stream_up() -> None:
     bench = Bench()
     bench.live(0)
@@ -782,69 +388,6 @@ def test_an_id_for_two_watches_gives_the_stream_up() -> None:
     assert bench.machine.on_time(bench.now) == "the member gave two watches the id 0"
 
 
-def test_an_answer_to_no_creation_is_cancelled() -> None:
-    bench = Bench()
-    bench.live(0)
-    bench.hear(created(5))
-    bench.hear(refused("whatever"))
-    assert bench.said() == [("cancel", 5)]
-
-
-def test_a_slow_consumer_is_taken_off_the_server_until_half_is_taken() -> None:
-    bench = Bench()
-    slow, other = bench.live(0, 5, max_pending=5 * EVENT_BYTES), bench.live(1, 5)
-    for revision in (20, 21, 22):
-        bench.hear(changed(0, revision))
-        bench.hear(changed(1, revision))
-    assert slow.phase is Phase.PAUSED
-    assert bench.said() == [("cancel", 0)]
-    bench.hear(changed(0, 23))  # was under way
-    assert (len(slow.pending), len(other.pending), slow.pauses) == (3, 3, 1)
-    slow.take()
-    bench.machine.resume(slow)
-    assert bench.said() == []
-    slow.take()
-    bench.machine.resume(slow)
-    assert bench.said() == [("create", 23)]
-
-
-def test_the_events_of_a_watch_that_was_taken_off_the_server_are_not_needed() -> None:
-    bench = Bench()
-    slow, other = bench.live(0, 5, max_pending=EVENT_BYTES), bench.live(1, 5)
-
-    def message(watch_id: int) -> bytes:
-        return codec.encode(pb.WatchResponse(watch_id=watch_id, events=[pb.Event(kv=pb.KeyValue(key=b"k"))]))
-
-    def events_read(watch_id: int) -> int:
-        decoder = bench.machine.make_decoder()
-        decoder.feed(message(watch_id))
-        reply = decoder.finish()
-        assert reply.watch_id == watch_id
-        return len(reply.events)
-
-    assert [events_read(slow.watch_id), events_read(other.watch_id)] == [1, 1]
-    slow_id = slow.watch_id
-    bench.hear(changed(0, 20))
-    assert slow.phase is Phase.PAUSED
-    assert [events_read(slow_id), events_read(other.watch_id)] == [0, 1]
-
-
-def test_fragments_have_no_parts_of_their_own() -> None:
-    """A watch may be paused behind each fragment: what was not taken of one would be sent again."""
-    bench = Bench()
-    whole, split = bench.live(0, 5), bench.live(1, 5, fragment=True)
-
-    def has_part(watch_id: int) -> bool:
-        decoder = bench.machine.make_decoder()
-        changes = [pb.Event(kv=pb.KeyValue(key=b"k", value=bytes(1000))) for _ in range(500)]
-        decoder.feed(codec.encode(pb.WatchResponse(watch_id=watch_id, events=changes))[:-1])
-        while decoder.work():
-            pass
-        return decoder.has_part
-
-    assert [has_part(whole.watch_id), has_part(split.watch_id)] == [True, False]
-
-
 def test_a_slow_consumer_stays_off_over_a_new_stream() -> None:
     bench = Bench()
     slow = bench.live(0, 5, max_pending=EVENT_BYTES)
@@ -856,19 +399,6 @@ def test_a_slow_consumer_stays_off_over_a_new_stream() -> None:
     slow.take()
     bench.machine.resume(slow)
     assert bench.said() == [("create", 21)]
-
-
-@pytest.mark.parametrize("fragment", [None, True])
-def test_the_rest_of_a_message_is_taken_before_a_watch_is_paused(fragment: bool | None) -> None:
-    """It is on its way, and would have to be sent again. Of fragments, which were asked for, there may be many."""
-    bench = Bench()
-    watch = bench.live(0, 5, max_pending=EVENT_BYTES, fragment=fragment)
-    bench.hear(WatchReply(watch_id=0, fragment=True, events=events(20, 21, 22)))
-    assert watch.is_full
-    assert watch.phase is (Phase.LIVE if fragment is None else Phase.PAUSED)
-    bench.hear(changed(0, 22, 23))
-    assert watch.phase is Phase.PAUSED
-    assert sum(len(batch) for batch, _ in watch.pending) == (5 if fragment is None else 2)
 
 
 def test_a_slow_consumer_is_sent_no_more_after_the_stream_was_lost_within_a_message() -> None:
@@ -883,13 +413,6 @@ def test_a_slow_consumer_is_sent_no_more_after_the_stream_was_lost_within_a_mess
     assert len(watch.take()) == 2
     bench.machine.resume(watch)
     assert bench.said() == [("create", 22)]
-
-
-def test_a_batch_beyond_the_bound_is_taken_alone() -> None:
-    bench = Bench()
-    watch = bench.live(0, 5, max_pending=EVENT_BYTES)
-    bench.hear(changed(0, *range(20, 40)))
-    assert len(watch.take()) == 20
 
 
 def test_half_a_revision_is_dropped_with_its_stream() -> None:
@@ -920,41 +443,6 @@ def test_an_outage_ends_watches_with_a_max_outage() -> None:
     assert isinstance(impatient.error, NoAvailableEndpointsError)
     assert patient.error is None
     assert bench.machine.due == inf
-
-
-def lines_run(call: Callable[[], object]) -> int:
-    """How many lines of Python a call runs: what it costs, on any machine."""
-    count = 0
-
-    def trace(frame: FrameType, event: str, argument: Any) -> Any:
-        nonlocal count
-        count += event == "line"
-        return trace
-
-    before = sys.gettrace()
-    sys.settrace(trace)
-    try:
-        call()
-    finally:
-        sys.settrace(before)
-    return count
-
-
-def test_the_cost_of_an_answer_does_not_grow_with_the_watches_in_an_outage() -> None:
-    costs = []
-    for others in (1, 1, 1000):  # the first one may compile a decoder
-        bench = Bench()
-        watches = [bench.watch(max_outage=5.0) for _ in range(others + 2)]
-        bench.said()
-        bench.hear(created(0))  # the others are in their outage
-
-        def answer(bench: Bench = bench) -> None:
-            bench.hear(created(1))
-            assert bench.machine.due < inf
-
-        costs.append(lines_run(answer))
-        assert watches[1].phase is Phase.LIVE
-    assert costs[1] == costs[2]
 
 
 def test_the_longest_outages_end_one_by_one() -> None:
@@ -1027,22 +515,12 @@ def test_an_outage_collects_nothing_of_closed_watches() -> None:
     for _ in range(10):
         bench.machine.close(bench.watch())
     assert len(bench.machine) == 1
-    assert not bench.machine._waiting
+    assert bench.machine._stream is None
+    assert len(bench.machine._watches.all) == 1
     late = bench.watch(7)
     bench.open()
     assert bench.said() == [("create", 11), ("create", 7)]
     bench.machine.close(late)
-
-
-def test_nothing_is_added_if_the_client_cannot_be_used() -> None:
-    class Unusable(Bench):
-        def wake(self) -> None:
-            raise RuntimeError
-
-    bench = Unusable()
-    with pytest.raises(RuntimeError):
-        bench.watch()
-    assert not bench.machine.is_needed
 
 
 # --- a store that went back ---
@@ -1108,11 +586,6 @@ def test_a_store_that_went_back_ends_watches_that_are_ahead_of_it() -> None:
 
 
 # --- messages that are too large ---
-
-
-def creations(bench: Bench) -> list[bool]:
-    found = [request.create_request for request in bench.machine.requests(bench.now)]
-    return [create.fragment for create in found if create is not None]
 
 
 def test_fragments_are_requested_after_a_message_was_too_large() -> None:

@@ -33,7 +33,7 @@ from etcd_aio.types.keys import KeyRange
 from etcd_aio.watch.compaction_resync import KnownKeys
 from etcd_aio.watch.requests import watch_request
 from etcd_aio.watch.service import MAX_REQUEST_BYTES, WatchService
-from etcd_aio.watch.state import Phase, Transition, WatchOptions, WatchState
+from etcd_aio.watch.state import Phase, WatchOptions, WatchState
 from tests.support.virtual_time import tasks, turns
 
 pytestmark = [pytest.mark.anyio, pytest.mark.virtual_time]
@@ -130,8 +130,8 @@ class Store:
         state.known = KnownKeys()
         self.service.add(state)
         if phase is Phase.LISTING:
-            state.move(Transition.REQUESTED)
-            state.move(Transition.COMPACTED)
+            state.move(Phase.CREATING)
+            state.move(Phase.LISTING)
             self.service.start_listing(state)
         return state
 
@@ -277,8 +277,8 @@ async def test_the_keys_of_a_watch_are_listed_by_one_task_at_a_time() -> None:
     assert len(store.asked) == 2
     await turns()
     store.answers.append(page(40))
-    state.move(Transition.REQUESTED)
-    state.move(Transition.COMPACTED)
+    state.move(Phase.CREATING)
+    state.move(Phase.LISTING)
     store.service.start_listing(state)
     await listed(state)
     assert len(store.asked) == 3

@@ -6,7 +6,7 @@ import pytest
 
 from etcd_aio.types import Event, EventType, KeyValue
 from etcd_aio.types.keys import KeyRange
-from etcd_aio.watch.state import EVENT_BYTES, Phase, Transition, WatchOptions, WatchState
+from etcd_aio.watch.state import EVENT_BYTES, Phase, WatchOptions, WatchState
 
 KEYS = KeyRange.of("k")
 
@@ -19,6 +19,12 @@ def state(start: int = 1, **options: object) -> WatchState:
     return WatchState(WatchOptions(KEYS, **options), start, lambda: None)  # type: ignore[arg-type]
 
 
+def on_server(watch: WatchState, revision: int = 10, watch_id: int = 1) -> WatchState:
+    watch.move(Phase.CREATING)
+    watch.begin(watch_id, revision, 0.0)
+    return watch
+
+
 def taken(watch: WatchState) -> list[tuple[list[int], int]]:
     found = []
     while watch.pending:
@@ -29,25 +35,36 @@ def taken(watch: WatchState) -> list[tuple[list[int], int]]:
 
 def test_only_the_table_leads_from_phase_to_phase() -> None:
     allowed = 0
-    for phase, transition in itertools.product(Phase, Transition):
+    for before, after in itertools.product(Phase, Phase):
         watch = state()
-        watch.phase = phase
+        watch.phase = before
         try:
-            watch.move(transition)
-        except KeyError:
-            assert watch.phase is phase
+            watch.move(after)
+        except RuntimeError:
+            assert watch.phase is before
         else:
             allowed += 1
-            assert phase is not Phase.ENDED
-    assert allowed == 16 + 6 + 6
+            assert watch.phase is after
+            assert before is not Phase.ENDED
+    assert allowed == 10 + 6 + 6
+
+
+def test_a_watch_that_leaves_its_server_has_no_id_and_no_half_a_revision() -> None:
+    watch = on_server(state())
+    watch.add_events(events(3), is_fragment=True)
+    watch.move(Phase.WAITING)
+    assert (watch.watch_id, watch.partial) == (-1, None)
+    on_server(watch).add_events(events(3, 4), is_fragment=False)
+    assert taken(watch) == [([3, 4], 4)]
 
 
 def test_a_watch_from_now_begins_behind_the_store() -> None:
     watch = state(0)
-    assert not watch.is_begun
-    watch.begin(10)
+    assert watch.next_revision == 0
+    on_server(watch)
     assert (watch.next_revision, watch.taken_revision) == (11, 10)
-    watch.begin(20)  # on another server, later
+    watch.move(Phase.WAITING)
+    on_server(watch, 20)  # another one, later
     assert watch.next_revision == 11
     watch.add_events(events(10, 11), is_fragment=False)  # registered before the server looked at its revision
     assert taken(watch) == [([11], 11)]
@@ -55,7 +72,7 @@ def test_a_watch_from_now_begins_behind_the_store() -> None:
 
 def test_a_watch_from_a_revision_begins_there() -> None:
     watch = state(5)
-    watch.begin(10)
+    on_server(watch)
     assert watch.next_revision == 5
     watch.add_events(events(5), is_fragment=False)
     assert watch.next_revision == 6
@@ -216,14 +233,12 @@ def test_the_size_of_a_part_of_a_message_is_that_of_its_keys_and_values() -> Non
     assert watch.pending_bytes == 3 * EVENT_BYTES + 50 + 2 * EVENT_BYTES + 2
 
 
-@pytest.mark.parametrize("transition", [Transition.ENDED])
-def test_nothing_follows_the_end(transition: Transition) -> None:
+def test_nothing_follows_the_end() -> None:
     watch = state()
-    watch.move(transition)
-    assert watch.phase is Phase.ENDED
-    for other in Transition:
-        with pytest.raises(KeyError):
-            watch.move(other)
+    watch.move(Phase.ENDED)
+    for phase in Phase:
+        with pytest.raises(RuntimeError, match="a watch that is ended cannot become"):
+            watch.move(phase)
 
 
 def test_no_batch_of_events_covers_what_may_still_follow() -> None:

@@ -1,4 +1,4 @@
-"""watch/watcher.py, types/view.py: batches of a wrapped store take time to be shown."""
+"""watch/viewed_watcher.py: batches of a wrapped store take time to be shown."""
 
 import asyncio
 from typing import TYPE_CHECKING, cast
@@ -9,7 +9,8 @@ from etcd_aio import Event, EventType, KeyRange, KeyValue, WatchBatch
 from etcd_aio.base.call_options import UNSET
 from etcd_aio.errors import ClientUsageError, CompactedError, EtcdError
 from etcd_aio.watch.state import WatchOptions
-from etcd_aio.watch.watcher import ViewedWatcher, Watcher
+from etcd_aio.watch.viewed_watcher import ViewedWatcher
+from etcd_aio.watch.watcher import Watcher
 from tests.support.virtual_time import turns
 from tests.support.watch_service import ScriptedService
 

@@ -9,7 +9,7 @@ import pytest
 from etcd_aio.errors import ClientUsageError, CompactedError, EtcdTimeoutError, PermissionDeniedError, WrongLoopError
 from etcd_aio.types import KeyValue
 from etcd_aio.watch.compaction_resync import difference
-from etcd_aio.watch.state import Transition
+from etcd_aio.watch.state import Phase
 from etcd_aio.watch.watcher import Watcher
 from tests.support.virtual_time import turns
 from tests.support.watch_service import entered, make
@@ -125,7 +125,7 @@ async def test_whoever_takes_from_a_paused_watch_has_it_go_on() -> None:
         service.come(revision)
     assert (await anext(watcher)).revision == 11
     assert service.said == ["add"]
-    service.watch.move(Transition.FILLED)
+    service.watch.move(Phase.PAUSED)
     assert (await anext(watcher)).revision == 12
     assert service.said == ["add", "resume"]
 

@@ -1,4 +1,4 @@
-"""calls/watches.py: WatchCalls: `client.watch()`: the check of its arguments, and the options they become."""
+"""calls/store_calls.py: `client.watch()`: the check of its arguments, and the options they become."""
 
 import gc
 from typing import TYPE_CHECKING, Any

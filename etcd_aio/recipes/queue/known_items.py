@@ -1,4 +1,4 @@
-"""Candidates: the items that a process knows of, and which of them it tries to take. Pure.
+"""KnownItems: the items that a process knows of, and which of them it tries to take. Pure.
 
 Consumers of several processes that all try the first item would mostly fail. So each draws one of the first items of a
 window, which doubles with each claim that fails and shrinks slowly with each that succeeds: one claim in ten or so
@@ -13,7 +13,7 @@ from typing import Final
 from etcd_aio.dataclass import dataclass
 
 MOST: Final = 256
-"""Items that a process keeps in mind; it looks again when they are taken."""
+"""Items that a process keeps in mind; it lists again when they are taken."""
 
 _FIRST_SPREAD: Final = 0.001  # seconds, after the first lost claim
 _LONGEST_SPREAD: Final = 0.050  # seconds
@@ -26,7 +26,7 @@ _SHRINKING: Final = 15 / 16  # of the window, by a claim that succeeds
 
 
 @dataclass(frozen=True, slots=True, order=True)
-class Candidate:
+class KnownItem:
     """An item that may still be there.
 
     Attributes:
@@ -38,44 +38,50 @@ class Candidate:
     revision: int
 
 
-class Candidates:
+class KnownItems:
     """The first items of a queue in key order, as far as they are known.
 
     Attributes:
+        keys: their keys, in order.
+        revisions: their `mod_revision`s, by key.
         is_complete: whether no item is left out.
     """
 
     def __init__(self) -> None:
-        self._keys: list[bytes] = []
-        self._revisions: dict[bytes, int] = {}
+        self.keys: list[bytes] = []
+        self.revisions: dict[bytes, int] = {}
         self.is_complete = False
 
     def __len__(self) -> int:
-        return len(self._keys)
+        return len(self.keys)
 
-    def replace(self, found: Iterable[Candidate], *, is_complete: bool) -> None:
+    def replace(self, found: Iterable[KnownItem], *, is_complete: bool) -> None:
         """Know these and no others."""
-        self._revisions = {one.key: one.revision for one in found}
-        self._keys = sorted(self._revisions)
+        self.revisions = {item.key: item.revision for item in found}
+        self.keys = sorted(self.revisions)
         self.is_complete = is_complete
 
-    def add(self, found: Candidate) -> None:
-        """An item was put."""
-        if found.key not in self._revisions:
-            if not self.is_complete and (not self._keys or found.key > self._keys[-1]):
+    def forget(self) -> None:
+        """Know none."""
+        self.replace((), is_complete=False)
+
+    def add(self, found: KnownItem, most: int | None = None) -> None:
+        """An item was put. If they are more than `most`, the last one is left out. Default: `MOST`."""
+        if found.key not in self.revisions:
+            if not self.is_complete and (not self.keys or found.key > self.keys[-1]):
                 return  # items before it may be left out
-            insort(self._keys, found.key)
-        self._revisions[found.key] = found.revision
-        if len(self._keys) > MOST:
-            del self._revisions[self._keys.pop()]
+            insort(self.keys, found.key)
+        self.revisions[found.key] = found.revision
+        if len(self.keys) > (MOST if most is None else most):
+            del self.revisions[self.keys.pop()]
             self.is_complete = False
 
     def remove(self, key: bytes) -> None:
         """An item is gone."""
-        if self._revisions.pop(key, None) is not None:
-            del self._keys[bisect_left(self._keys, key)]
+        if self.revisions.pop(key, None) is not None:
+            del self.keys[bisect_left(self.keys, key)]
 
-    def pick(self, count: int, window: float, random: Callable[[], float]) -> list[Candidate]:
+    def pick(self, count: int, window: float, random: Callable[[], float]) -> list[KnownItem]:
         """Choose items to try: the first ones, or some further back if others compete.
 
         Args:
@@ -83,8 +89,8 @@ class Candidates:
             window: of how many items one is drawn; 1 for the first.
             random: returns a number in [0, 1).
         """
-        first = int(random() * min(len(self._keys), window))
-        return [Candidate(key, self._revisions[key]) for key in self._keys[first : first + count]]
+        first = int(random() * min(len(self.keys), window))
+        return [KnownItem(key, self.revisions[key]) for key in self.keys[first : first + count]]
 
 
 class Spread:

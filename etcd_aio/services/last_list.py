@@ -1,22 +1,21 @@
-"""LastList: the endpoints that a directory offers, which is not always what etcd has. Pure.
+"""LastList: the endpoints that are offered, which are not always those of etcd. Pure.
 
 A service whose list becomes empty all at once has rarely lost all of its servers: their leases have ended in an outage
-of etcd, or the entries were deleted by mistake. The servers go on serving, so the last list is kept for a while.
+of etcd, or the entries were deleted by mistake. The servers go on serving, so the last list may be kept for a while.
 """
 
-from dataclasses import dataclass
-
-from etcd_aio.services import ServiceEndpoint
+from etcd_aio.dataclass import dataclass
+from etcd_aio.services.endpoint_json import ServiceEndpoint
 
 
 @dataclass(frozen=True, slots=True)
-class DirectoryChange:
+class ServiceChange:
     """A change of the endpoints of a service.
 
     Attributes:
         endpoints: the endpoints from now on, in the order of their keys.
-        added: those that were not there before. An endpoint whose metadata or address has changed is in both lists.
-        removed: those that are gone, as they were.
+        added: the new ones. An endpoint whose metadata or address has changed is in both lists.
+        removed: the endpoints that are gone, as they were.
     """
 
     endpoints: tuple[ServiceEndpoint, ...]
@@ -24,33 +23,33 @@ class DirectoryChange:
     removed: tuple[ServiceEndpoint, ...]
 
 
-def change_between(before: tuple[ServiceEndpoint, ...], after: tuple[ServiceEndpoint, ...]) -> DirectoryChange:
+def change_between(before: tuple[ServiceEndpoint, ...], after: tuple[ServiceEndpoint, ...]) -> ServiceChange:
     """The change that leads from a list to another one."""
     old = {endpoint.key: endpoint for endpoint in before}
     new = {endpoint.key: endpoint for endpoint in after}
     added = tuple(endpoint for key, endpoint in new.items() if old.get(key) != endpoint)
     removed = tuple(endpoint for key, endpoint in old.items() if new.get(key) != endpoint)
-    return DirectoryChange(after, added, removed)
+    return ServiceChange(after, added, removed)
 
 
 class LastList:
-    """The endpoints that a directory offers.
+    """The endpoints that are offered.
 
     Args:
-        grace: seconds for which the last endpoints stay when etcd has none any more; 0 to give them up at once.
+        keep_last: seconds for which the last endpoints stay when etcd has none any more; 0 to give them up at once.
     """
 
-    __slots__ = ("_grace", "empty_since", "endpoints")
+    __slots__ = ("_keep_last", "empty_since", "endpoints")
 
-    def __init__(self, grace: float) -> None:
-        self._grace = grace
+    def __init__(self, keep_last: float) -> None:
+        self._keep_last = keep_last
         self.endpoints: tuple[ServiceEndpoint, ...] = ()
         self.empty_since: float | None = None
         """Since when etcd has no endpoint, while the last ones are kept; None otherwise."""
 
     def take(self, endpoints: tuple[ServiceEndpoint, ...], now: float) -> None:
         """Etcd has these endpoints."""
-        if endpoints or not self.endpoints or not self._grace:
+        if endpoints or not self.endpoints or not self._keep_last:
             self.endpoints, self.empty_since = endpoints, None
         elif self.empty_since is None:
             self.empty_since = now
@@ -58,8 +57,8 @@ class LastList:
     @property
     def due(self) -> float | None:
         """When `give_up` should be called; None if nothing is kept."""
-        return None if self.empty_since is None else self.empty_since + self._grace
+        return None if self.empty_since is None else self.empty_since + self._keep_last
 
     def give_up(self) -> None:
-        """Etcd still has no endpoint, and the grace is over."""
+        """Etcd still has no endpoint, and the time is over."""
         self.endpoints, self.empty_since = (), None

@@ -20,7 +20,7 @@ T = TypeVar("T")
 
 
 @dataclass(slots=True, eq=False, repr=False)
-class Call(Generic[W, T]):
+class CombinedCall(Generic[W, T]):
     """One call that waits.
 
     Attributes:
@@ -50,7 +50,7 @@ class Combiner(Generic[W, T]):
     Args:
         what: the state, for names of tasks.
         send: sends one txn for calls, and resolves them; returns False after a conflict. It may read first: then calls
-            that have ended meanwhile were told that they were not sent, and must be left out.
+            that have ended meanwhile have raised that they were not sent, and must be left out.
         forget: what is known of the state may be old, after an error or a cancellation.
         failed: the error of one call, by that of the txn.
         fitting: how many of the works that wait are sent at once. Default: all.
@@ -59,7 +59,7 @@ class Combiner(Generic[W, T]):
     def __init__(
         self,
         what: str,
-        send: Callable[[list[Call[W, T]]], Awaitable[bool]],
+        send: Callable[[list[CombinedCall[W, T]]], Awaitable[bool]],
         forget: Callable[[], None],
         *,
         failed: Callable[[EtcdError, W], EtcdError] = lambda error, work: error,
@@ -70,8 +70,8 @@ class Combiner(Generic[W, T]):
         self._forget = forget
         self._failed = failed
         self._fitting = fitting
-        self._waiting: list[Call[W, T]] = []
-        self._sending: list[Call[W, T]] = []
+        self._waiting: list[CombinedCall[W, T]] = []
+        self._sending: list[CombinedCall[W, T]] = []
         self._task: asyncio.Task[None] | None = None
         self._contention = Contention()
         self._ended_at = 0.0
@@ -91,7 +91,7 @@ class Combiner(Generic[W, T]):
         if self._task is not None:
             check_loop(self._task)
         future: asyncio.Future[T | EtcdError | None] = loop.create_future()
-        call = Call(work, deadline, False, future)
+        call = CombinedCall(work, deadline, False, future)
         self._waiting.append(call)
         if self._task is None:
             self._task = start_background_task(self._run(), name=f"etcd_aio {self._what}")
@@ -105,10 +105,10 @@ class Combiner(Generic[W, T]):
             raise outcome.with_traceback(None)  # it may be the error of several calls
         return outcome
 
-    def _leave(self, call: Call[W, T]) -> None:
+    def _leave(self, call: CombinedCall[W, T]) -> None:
         """A caller has its outcome, or waits no longer: what is sent for no caller ends, and so does a pause."""
         call._future.cancel()
-        if self._task is None or any(not one.has_ended for one in (*self._sending, *self._waiting)):
+        if self._task is None or any(not each.has_ended for each in (*self._sending, *self._waiting)):
             return
         if self._sending:
             self._forget()
@@ -131,8 +131,8 @@ class Combiner(Generic[W, T]):
                 has_ended = await self._send(self._sending)
             except EtcdError as error:
                 self._forget()
-                for one in self._sending:
-                    one.resolve(self._failed(error, one.work))
+                for call in self._sending:
+                    call.resolve(self._failed(error, call.work))
                 has_ended = True
             contention.measured(clock() - began)
             if has_ended:
@@ -141,8 +141,8 @@ class Combiner(Generic[W, T]):
                 conflicts = 0
                 wait = contention.before_change(random.random) if self._waiting else 0.0
             else:
-                for one in self._sending:
-                    one.is_sent = False
+                for call in self._sending:
+                    call.is_sent = False
                 conflicts += 1
                 wait = contention.after_conflict(conflicts, random.random)
             await self._pause(wait)
@@ -156,7 +156,7 @@ class Combiner(Generic[W, T]):
 
     def _collect(self) -> bool:
         """Choose what is sent next: as many of the first calls as fit. Returns whether there is anything."""
-        waiting = [one for one in (*self._sending, *self._waiting) if not one.has_ended]
-        count = self._fitting([one.work for one in waiting]) if waiting else 0
+        waiting = [call for call in (*self._sending, *self._waiting) if not call.has_ended]
+        count = self._fitting([call.work for call in waiting]) if waiting else 0
         self._sending, self._waiting = waiting[:count], waiting[count:]
         return bool(self._sending)

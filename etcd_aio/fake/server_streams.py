@@ -1,40 +1,22 @@
 """Streams, as the server sees them: requests in, replies out. Pure.
 
-A session puts its replies into `out`, calls `on_output`, and goes on whenever it is given a request or told that
+A stream puts its replies into `out`, calls `on_output`, and goes on whenever it is given a request or told that
 something has happened. The other side takes the replies when it likes.
 """
 
 from collections import deque
 from collections.abc import Callable, Iterator
 from math import inf
-from typing import Generic, Protocol, TypeVar
+from typing import Any, TypeAlias
 
 from etcd_aio import pb
 from etcd_aio.codec import decode, encode
 from etcd_aio.errors import StatusCode
 from etcd_aio.fake.refusals import Refusal
 
-Request = TypeVar("Request", bound=pb.Message)
-
-
-class Waits(Protocol):
-    """How the requests of a stream wait for a leader."""
-
-    def __call__(
-        self, request: pb.Message, now: float, go_on: Callable[[float], None], end: Callable[[Refusal], None], /
-    ) -> bool:
-        """Let a request wait if it has to.
-
-        Args:
-            request: the request.
-            now: the time, in seconds.
-            go_on: called when there is a leader, with the time.
-            end: called with the answer if there is none in time.
-
-        Returns:
-            bool: whether it waits.
-        """
-        ...
+Waits: TypeAlias = Callable[[pb.Message, float, Callable[[float], None], Callable[[Refusal], None]], bool]
+"""Lets a request wait for a leader if it has to, and returns whether it waits. It is given the request, the time in
+seconds, a function to go on with when there is a leader, and one for the answer if there is none in time."""
 
 
 class Ending:
@@ -60,13 +42,13 @@ class Ending:
         return ending
 
     def end(self, refusal: Refusal | None) -> None:
-        """It ends."""
+        """Note the end; a refusal of None is OK."""
         if refusal is not None:
             self.code, self.text = refusal.code, refusal.text
         self.is_over = True
 
 
-class Session:
+class ServerStream:
     """One stream.
 
     Args:
@@ -82,7 +64,7 @@ class Session:
         due: when to call `tick` next; infinity for never.
     """
 
-    def __init__(self, among: "dict[Session, None] | None" = None, *, needs_leader: bool = False) -> None:
+    def __init__(self, among: "dict[ServerStream, None] | None" = None, *, needs_leader: bool = False) -> None:
         self._among = {} if among is None else among
         self._among[self] = None
         self.needs_leader = needs_leader
@@ -128,17 +110,17 @@ class Session:
             self.on_output()
 
 
-class SilentStream(Session):
+class SilentStream(ServerStream):
     """A stream on which nothing is answered."""
 
     def receive(self, payload: bytes, now: float) -> None:
-        """Nothing."""
+        """Do nothing."""
 
     def half_close(self) -> None:
-        """Nothing."""
+        """Do nothing."""
 
 
-class ReplyStream(Session, Generic[Request]):
+class ReplyStream(ServerStream):
     """A stream of replies to one request.
 
     Args:
@@ -148,10 +130,7 @@ class ReplyStream(Session, Generic[Request]):
     """
 
     def __init__(
-        self,
-        request: type[Request],
-        answer: Callable[[Request, float], Iterator[pb.Message]],
-        wait: Waits,
+        self, request: type[pb.Message], answer: Callable[[Any, float], Iterator[pb.Message]], wait: Waits
     ) -> None:
         super().__init__()
         self._request = request
@@ -166,12 +145,12 @@ class ReplyStream(Session, Generic[Request]):
             self._reply(request, now)
 
     def half_close(self) -> None:
-        """Nothing, unless there was no request: the replies end the stream."""
+        """Do nothing, unless there was no request: the replies end the stream."""
         if not self._has_request:
             text = "cardinality violation: received no request message from non-client-streaming RPC"
             self.end(Refusal.other(StatusCode.INTERNAL, text))
 
-    def _reply(self, request: Request, now: float) -> None:
+    def _reply(self, request: pb.Message, now: float) -> None:
         try:
             for message in self._answer(request, now):
                 self.send(message)
@@ -181,22 +160,22 @@ class ReplyStream(Session, Generic[Request]):
             self.end()
 
 
-class EchoStream(Session, Generic[Request]):
+class EchoStream(ServerStream):
     """A stream with one reply to each request.
 
     Args:
         request: the class of the requests.
         answer: returns the reply to a request, at a time.
         wait: lets a request wait for a leader.
-        among, needs_leader: see `Session`.
+        among, needs_leader: see `ServerStream`.
     """
 
     def __init__(
         self,
-        request: type[Request],
-        answer: Callable[[Request, float], pb.Message],
+        request: type[pb.Message],
+        answer: Callable[[Any, float], pb.Message],
         wait: Waits,
-        among: dict[Session, None],
+        among: dict[ServerStream, None],
         *,
         needs_leader: bool,
     ) -> None:
@@ -220,13 +199,13 @@ class EchoStream(Session, Generic[Request]):
         if not self._waiting:
             self.end()
 
-    def _reply_late(self, request: Request, now: float) -> None:
+    def _reply_late(self, request: pb.Message, now: float) -> None:
         self._waiting -= 1
         self._reply(request, now)
         if self._is_half_closed and not self._waiting:
             self.end()
 
-    def _reply(self, request: Request, now: float) -> None:
+    def _reply(self, request: pb.Message, now: float) -> None:
         if self.is_over:  # a request before this one has ended it
             return
         try:
