@@ -224,8 +224,7 @@ EXPORTS = {
         "etcd_aio.lease.loans": "LeaseSource Loan OnLoss",
         "etcd_aio.lease.pool": "LeasePool",
         "etcd_aio.types": (
-            "LeaseGrantResult LeaseKeepAliveResult LeaseListResult LeaseRevokeResult LeaseStatus "
-            "LeaseTimeToLiveResult "
+            "LeaseGrantResult LeaseKeepAliveResult LeaseListResult LeaseRevokeResult LeaseStatus LeaseTimeToLiveResult "
         ),
     },
     "etcd_aio.mirror": {
@@ -293,30 +292,29 @@ EXPORTS = {
     "etcd_aio.types": {
         "etcd_aio.arguments": "KeyLike LeaseLike ValueLike",
         "etcd_aio.types.auth": (
-            "AuthResult AuthStatus AuthenticateResult KeyPermission Permission Role RoleListResult User "
-            "UserListResult "
+            "AuthResult AuthStatus AuthenticateResult KeyPermission Permission PermissionLike Role RoleListResult "
+            "User UserListResult "
         ),
         "etcd_aio.types.cluster": (
             "Member MemberAddResult MemberListResult MemberPromoteResult MemberRemoveResult MemberUpdateResult "
         ),
         "etcd_aio.types.enums": (
-            "AlarmLike DowngradeAction DowngradeActionLike OnCompaction OnCompactionLike PermissionLike SortBy "
-            "SortByLike SortOrder SortOrderLike WatchFilter WatchFilterLike "
+            "DowngradeAction DowngradeActionLike OnCompaction OnCompactionLike SortBy SortByLike SortOrder "
+            "SortOrderLike WatchFilter WatchFilterLike "
         ),
-        "etcd_aio.types.fast_frozen": "fast_init mutable_twin",
+        "etcd_aio.types.fast_frozen": "mutable_twin",
         "etcd_aio.types.keys": "KeyRange NO_END prefix_end range_arguments",
         "etcd_aio.types.kv": (
             "CompactResult DeleteResult Header KeyValue OpResult Operation PutResult RangeChunk RangeResult "
             "TxnResult shown_key shown_keys shown_lease shown_text "
         ),
         "etcd_aio.types.lease": (
-            "LeaseGrantResult LeaseKeepAliveResult LeaseListResult LeaseRevokeResult LeaseStatus "
-            "LeaseTimeToLiveResult "
+            "LeaseGrantResult LeaseKeepAliveResult LeaseListResult LeaseRevokeResult LeaseStatus LeaseTimeToLiveResult "
         ),
         "etcd_aio.types.maintenance": (
-            "ActiveAlarm Alarm AlarmResult DefragmentResult DowngradeInfo DowngradeResult EndpointVersions "
-            "HashKVResult HashResult MoveLeaderResult SavedSnapshot SnapshotChunk StatusResult newest_leader "
-            "version_tuple "
+            "ActiveAlarm Alarm AlarmLike AlarmResult DefragmentResult DowngradeInfo DowngradeResult "
+            "EndpointVersions HashKVResult HashResult MoveLeaderResult SavedSnapshot SnapshotChunk StatusResult "
+            "newest_leader version_tuple "
         ),
         "etcd_aio.types.replayed": "ReplayedDeleteResult ReplayedPutResult ReplayedTxnResult result_within",
         "etcd_aio.types.result": "Result",

@@ -169,18 +169,22 @@ class ClientBackend:
 
     Args:
         invoker: runs calls and streams.
-        leases: the lease calls of the client.
+        leases: returns the lease calls of the client, which are imported with the first use.
         shared: what all stores of the client share.
         shown: returns the `repr` of the client.
     """
 
-    __slots__ = ("_common", "_invoker", "_services", "_shown", "key_space", "leases", "shared")
+    __slots__ = ("_common", "_invoker", "_leases", "_services", "_shown", "key_space", "shared")
 
     def __init__(
-        self, invoker: "Invoker", leases: "Leases", shared: Shared, shown: Callable[[], str] = lambda: "<Client>"
+        self,
+        invoker: "Invoker",
+        leases: "Callable[[], Leases]",
+        shared: Shared,
+        shown: Callable[[], str] = lambda: "<Client>",
     ) -> None:
         self._invoker = invoker
-        self.leases = leases
+        self._leases = leases
         self.shared = shared
         self.key_space = KeySpace(invoker)
         self._shown = shown
@@ -190,6 +194,11 @@ class ClientBackend:
 
     def __repr__(self) -> str:
         return self._shown()
+
+    @property
+    def leases(self) -> "Leases":
+        """The single lease calls, and the leases of locks."""
+        return self._leases()
 
     async def do(self, operation: Operation[_R], *, timeout: Timeout = UNSET, retry: RetryMode | None = None) -> _R:
         """Send one operation; see `Store.do`."""

@@ -10,7 +10,7 @@ from functools import cached_property
 from types import TracebackType
 from typing import TYPE_CHECKING, Final, NoReturn, Self, Unpack
 
-from etcd_aio import pb
+from etcd_aio import config, pb
 from etcd_aio._version import __version__
 from etcd_aio.arguments import encode_key, flag, whole_number
 from etcd_aio.backend import Backend, ClientBackend, Shared
@@ -26,16 +26,12 @@ from etcd_aio.config import (
     ClientOptions,
     EndpointSecurity,
     check_options,
-    client_options,
     endpoints_from,
-    parse_url,
-    read_environment,
     resolver_from,
 )
 from etcd_aio.discovery import Discovery
 from etcd_aio.error_handler import Invoker, Lifetime, RetryPolicy, TokenFunction, credentials_from
 from etcd_aio.errors import PermissionDeniedError
-from etcd_aio.lease import LeaseKeeper, Leases
 from etcd_aio.methods import API_VERSION, COMPACT
 from etcd_aio.observing import Observer, ObserverGroup, with_defaults
 from etcd_aio.store import Store
@@ -44,6 +40,7 @@ from etcd_aio.types import CompactResult, EndpointStatistics, EndpointVersions, 
 
 if TYPE_CHECKING:
     from etcd_aio.admin import Auth, Cluster, Maintenance, Versions
+    from etcd_aio.lease import LeaseKeeper, Leases
 
 _CLOSE_SECONDS: Final = 0.5
 """Seconds that exactly-once blocks, caches and revocations get to end when the client is closed: as locks."""
@@ -249,9 +246,8 @@ class Client(Store, AsyncBlock):
         )
         self._observers = group
         self._invoker = invoker
-        self._keeper = LeaseKeeper(invoker)
         shared = Shared(name, timeout, invoker.clock, self._ask_versions)
-        backend: Backend = ClientBackend(invoker, Leases(self._keeper), shared, self.__repr__)
+        backend: Backend = ClientBackend(invoker, lambda: self._leases, shared, self.__repr__)
         if namespace is not None:
             from etcd_aio.views import PrefixView
 
@@ -291,8 +287,8 @@ class Client(Store, AsyncBlock):
         Raises:
             ConfigError: the URL or an option is invalid. The message repeats no secret.
         """
-        settings = parse_url(url)
-        found = client_options(settings, options)
+        settings = config.parse_url(url)
+        found = config.client_options(settings, options)
         return cls(settings.endpoints, discovery_srv=settings.discovery_srv, **found)
 
     @classmethod
@@ -311,8 +307,8 @@ class Client(Store, AsyncBlock):
         Raises:
             ConfigError: a variable or an option is invalid. The message names the variable, but not its value.
         """
-        settings = read_environment(os.environ if environ is None else environ, has_tls="tls" in options)
-        found = client_options(settings, options)
+        settings = config.read_environment(os.environ if environ is None else environ, has_tls="tls" in options)
+        found = config.client_options(settings, options)
         return cls(settings.endpoints, discovery_srv=settings.discovery_srv, **found)
 
     def __del__(self, warn: Callable[..., None] = warnings.warn) -> None:  # at exit the module may be gone
@@ -335,6 +331,18 @@ class Client(Store, AsyncBlock):
         return f"<{title} {shown or 'without endpoints yet'}>"
 
     # The cluster.
+
+    @cached_property
+    def _keeper(self) -> "LeaseKeeper":
+        from etcd_aio.lease import LeaseKeeper
+
+        return LeaseKeeper(self._invoker)
+
+    @cached_property
+    def _leases(self) -> "Leases":
+        from etcd_aio.lease import Leases
+
+        return Leases(self._keeper)
 
     @cached_property
     def cluster(self) -> "Cluster":
@@ -471,9 +479,12 @@ class Client(Store, AsyncBlock):
         Raises:
             ClientUsageError: the client belongs to another loop or process.
         """
+        has_leases = "_leases" in vars(self)
         try:
             has_more_to_end = (
-                self.leases.used_pool or self.backend.shared.blocks or self._keeper.unsettled or self._closings
+                (has_leases and (self._leases.used_pool or self._keeper.unsettled))
+                or self.backend.shared.blocks
+                or self._closings
             )
             if has_more_to_end and self._lifetime.is_used and not self._lifetime.is_closed:
                 self._lifetime.enter()

@@ -1,7 +1,7 @@
 """StoreCalls: the calls about keys, watches and leases, written once, over any backend."""
 
 from collections.abc import Iterable
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from etcd_aio import watch as watching
 from etcd_aio.arguments import check_text, flag, parse_word, whole_number
@@ -11,7 +11,6 @@ from etcd_aio.base.deadline import deadline_after
 from etcd_aio.base.key_space import KeySpace
 from etcd_aio.calls.keys import KeyCalls
 from etcd_aio.errors import InvalidRequestError
-from etcd_aio.lease import Lease, Leases, OnLost
 from etcd_aio.types import (
     EndpointVersions,
     KeyLike,
@@ -22,6 +21,9 @@ from etcd_aio.types import (
     WatchFilterLike,
 )
 from etcd_aio.watch import DEFAULT_MAX_PENDING
+
+if TYPE_CHECKING:
+    from etcd_aio.lease import Lease, Leases, OnLost
 
 _B = TypeVar("_B", bound=Block)
 
@@ -58,7 +60,7 @@ class StoreCalls(KeyCalls):
         return self.backend.key_space
 
     @property
-    def leases(self) -> Leases:
+    def leases(self) -> "Leases":
         """The single lease calls: grant, revoke, time_to_live, keep_alive_once, list."""
         return self.backend.leases
 
@@ -165,9 +167,9 @@ class StoreCalls(KeyCalls):
         *,
         id: int | None = None,
         adopt: bool = False,
-        on_lost: OnLost = "cancel",
+        on_lost: "OnLost" = "cancel",
         timeout: Timeout = UNSET,
-    ) -> Lease:
+    ) -> "Lease":
         """A lease for a block of code: `async with client.lease(10) as lease:`.
 
         Entering grants the lease, and raises what `leases.grant` raises. In the block it is kept alive. Leaving revokes

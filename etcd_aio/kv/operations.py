@@ -36,7 +36,6 @@ from etcd_aio.types import (
     SortBy,
     SortOrder,
     TxnResult,
-    fast_init,
     shown_key,
     shown_lease,
 )
@@ -101,7 +100,6 @@ class Sends(Protocol[_Op_contra, T_co]):
         ...
 
 
-@fast_init
 @dataclass(frozen=True, slots=True, repr=False)
 class PutOp(KVOperation[PutResult]):
     """Put one key; the attributes are the arguments of `client.put()`."""
@@ -135,7 +133,6 @@ class PutOp(KVOperation[PutResult]):
         return f"PutOp(key={shown_key(self.key)}, value=<{len(self.value)} bytes>, lease={shown_lease(self.lease)})"
 
 
-@fast_init
 @dataclass(frozen=True, slots=True)
 class GetOp(KVOperation[KeyValue | None]):
     """Get one key; the attributes are the arguments of `client.get()`."""
@@ -157,7 +154,6 @@ class GetOp(KVOperation[KeyValue | None]):
         return reply.kvs[0] if reply.kvs else None
 
 
-@fast_init
 @dataclass(frozen=True, slots=True)
 class RangeOp(KVOperation[RangeResult]):
     """Get the keys of a range; the attributes are the arguments of `client.range()`.

@@ -28,7 +28,7 @@ _HOLDS: Final = 5.0  # seconds for which an unused result is kept
 _GIVEN_UP_AFTER: Final = 120.0  # seconds; a resolver gives up long before, so the thread must have been lost
 
 
-def getaddrinfo(host: str, flags: int = 0) -> Sequence[Address]:
+def getaddrinfo(host: str | bytes, flags: int = 0) -> Sequence[Address]:
     """All TCP addresses of a host, without a port. Blocks, unless `flags` forbid a lookup."""
     return socket.getaddrinfo(host, None, type=socket.SOCK_STREAM, flags=flags)
 
@@ -70,7 +70,7 @@ class Names:
             OSError: the resolver's reason.
             UnicodeError: it cannot be a name.
         """
-        found = getaddrinfo(host, socket.AI_NUMERICHOST) if _is_address(host) else await self._resolved(host, seconds)
+        found = _numeric(host) if _is_address(host) else await self._resolved(host, seconds)
         ordered = _turned(found, self._turns[host]) if host in self._turns else found
         return [(*one[:4], (one[4][0], port, *one[4][2:])) for one in ordered]
 
@@ -103,6 +103,10 @@ def _turned(addresses: Sequence[Address], turn: int) -> list[Address]:
         family.sort(key=lambda address: address[4])
         turned += family[start:] + family[:start]
     return turned
+
+
+def _numeric(host: str) -> Sequence[Address]:
+    return getaddrinfo(host.encode(), socket.AI_NUMERICHOST)  # text would load the tables of international names
 
 
 def _is_address(host: str) -> bool:

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from etcd_aio.types.auth import AuthStatus as AuthStatus
     from etcd_aio.types.auth import KeyPermission as KeyPermission
     from etcd_aio.types.auth import Permission as Permission
+    from etcd_aio.types.auth import PermissionLike as PermissionLike
     from etcd_aio.types.auth import Role as Role
     from etcd_aio.types.auth import RoleListResult as RoleListResult
     from etcd_aio.types.auth import User as User
@@ -23,19 +24,16 @@ if TYPE_CHECKING:
     from etcd_aio.types.cluster import MemberPromoteResult as MemberPromoteResult
     from etcd_aio.types.cluster import MemberRemoveResult as MemberRemoveResult
     from etcd_aio.types.cluster import MemberUpdateResult as MemberUpdateResult
-    from etcd_aio.types.enums import AlarmLike as AlarmLike
     from etcd_aio.types.enums import DowngradeAction as DowngradeAction
     from etcd_aio.types.enums import DowngradeActionLike as DowngradeActionLike
     from etcd_aio.types.enums import OnCompaction as OnCompaction
     from etcd_aio.types.enums import OnCompactionLike as OnCompactionLike
-    from etcd_aio.types.enums import PermissionLike as PermissionLike
     from etcd_aio.types.enums import SortBy as SortBy
     from etcd_aio.types.enums import SortByLike as SortByLike
     from etcd_aio.types.enums import SortOrder as SortOrder
     from etcd_aio.types.enums import SortOrderLike as SortOrderLike
     from etcd_aio.types.enums import WatchFilter as WatchFilter
     from etcd_aio.types.enums import WatchFilterLike as WatchFilterLike
-    from etcd_aio.types.fast_frozen import fast_init as fast_init
     from etcd_aio.types.fast_frozen import mutable_twin as mutable_twin
     from etcd_aio.types.keys import NO_END as NO_END
     from etcd_aio.types.keys import KeyRange as KeyRange
@@ -63,6 +61,7 @@ if TYPE_CHECKING:
     from etcd_aio.types.lease import LeaseTimeToLiveResult as LeaseTimeToLiveResult
     from etcd_aio.types.maintenance import ActiveAlarm as ActiveAlarm
     from etcd_aio.types.maintenance import Alarm as Alarm
+    from etcd_aio.types.maintenance import AlarmLike as AlarmLike
     from etcd_aio.types.maintenance import AlarmResult as AlarmResult
     from etcd_aio.types.maintenance import DefragmentResult as DefragmentResult
     from etcd_aio.types.maintenance import DowngradeInfo as DowngradeInfo

@@ -3,6 +3,7 @@
 from collections.abc import Collection, Iterator
 from dataclasses import field
 from enum import Enum
+from typing import Literal, TypeAlias
 
 from etcd_aio.dataclass import dataclass
 from etcd_aio.types.kv import Header, shown_keys
@@ -14,6 +15,9 @@ class Permission(Enum):
     READ = "read"
     WRITE = "write"
     READWRITE = "readwrite"
+
+
+PermissionLike: TypeAlias = Permission | Literal["read", "write", "readwrite"]
 
 
 @dataclass(frozen=True, slots=True, repr=False)

@@ -152,7 +152,8 @@ class EarlyProgress(WatchBatch):
     def __eq__(self, other: object) -> bool:
         return isinstance(other, WatchBatch) and (self.events, self.revision) == (other.events, other.revision)
 
-    __hash__ = WatchBatch.__hash__
+    def __hash__(self) -> int:
+        return WatchBatch.__hash__(self)
 
 
 class WatchView(Protocol):

@@ -12,7 +12,9 @@ from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
 
 import pytest
 
+from etcd_aio import op
 from etcd_aio.dataclass import _incomplete
+from etcd_aio.types import KeyRange
 
 if TYPE_CHECKING:
     from dataclasses import dataclass
@@ -69,8 +71,8 @@ def filled(found: type[Any]) -> Any:
 def test_any_use_completes_the_class(use: str) -> None:
     found, like = point(), standard()
     assert str(USES[use](found)).replace("point", "standard") == str(USES[use](like))
-    assert found not in _incomplete
     assert found(1, 2) == filled(found)
+    assert found not in _incomplete
     assert found(3, y=4).total == 7
     assert repr(found(1)) == "point.<locals>.Point(x=1, y=0)"
     assert hash(found(1)) == hash(found(1))
@@ -104,7 +106,7 @@ def test_before_the_first_use_it_is_frozen_and_has_slots_already() -> None:
 
 def test_after_the_first_use_nothing_is_left_of_it() -> None:
     found, like = point(), standard()
-    found(1)
+    dataclasses.fields(found)
     assert {*vars(found)} - {"total"} == {*vars(like)}
     assert inspect.signature(found) == inspect.signature(like)
 
@@ -135,7 +137,8 @@ def test_what_a_class_defines_itself_stays() -> None:
         def __getitem__(self, at: Any) -> Any:
             return at
 
-    assert [*Own(2)][:1] == [0]
+    assert Own(2)[5] == 5
+    assert len(Own(2)) == 2
     assert repr(Own(2)) == "own"
     assert Own(2) != Own(2)
     assert isinstance(Own(2), Sequence)
@@ -154,6 +157,72 @@ def test_a_class_inherits_the_fields_of_one_that_is_not_complete() -> None:
     assert vars(Derived)["__slots__"] == ("last",)
     assert [field.name for field in dataclasses.fields(Derived)] == ["value", "more", "last"]
     assert Derived("v", last="x").value == "v"
+
+
+def test_to_construct_objects_makes_the_constructor_alone() -> None:
+    found = point()
+    assert [found(1), found(2, 3, ("t",))][1].tags == ("t",)
+    assert found in _incomplete
+    assert repr(found(1)) == "point.<locals>.Point(x=1, y=0)"
+    assert found not in _incomplete
+
+
+def test_an_unusual_constructor_is_that_of_the_standard_library() -> None:
+    @dataclass(frozen=True, slots=True, kw_only=True)
+    class ByName:
+        x: int
+
+    @dataclass(frozen=True, slots=True)
+    class Computed:
+        x: int
+        double: int = dataclasses.field(init=False, repr=False)
+
+        def __post_init__(self) -> None:
+            object.__setattr__(self, "double", 2 * self.x)
+
+    assert ByName(x=1).x == 1
+    with pytest.raises(TypeError):
+        ByName(1)  # type: ignore[call-arg,misc] # pyright: ignore[reportCallIssue]
+    assert Computed(2).double == 4
+
+
+@dataclass(frozen=True, slots=True)
+class Interval:
+    first: int
+    last: int = 9
+
+    def __post_init__(self) -> None:
+        if self.first > self.last:
+            raise ValueError("ends before it begins")
+
+
+class NamedInterval(Interval):
+    __slots__ = ()
+
+
+def test_a_fast_constructor_makes_what_that_of_the_dataclass_makes() -> None:
+    assert Interval(1) == Interval(first=1, last=9)
+    assert repr(Interval(1, 2)) == "Interval(first=1, last=2)"
+    assert dataclasses.replace(Interval(1), last=3) == Interval(1, 3)
+    assert str(inspect.signature(Interval)) == "(first: int, last: int = 9) -> None"
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        Interval(1).first = 2  # type: ignore[misc]
+    with pytest.raises(ValueError, match="ends before"):
+        Interval(3, 2)
+    with pytest.raises(TypeError, match=r"Interval.__init__\(\) missing 1 required positional argument: 'first'"):
+        Interval()  # type: ignore[call-arg] # pyright: ignore[reportCallIssue]
+
+
+def test_a_fast_constructor_keeps_a_subclass() -> None:
+    made = NamedInterval(1)
+    assert type(made) is NamedInterval
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        made.first = 2  # type: ignore[misc]
+
+
+@pytest.mark.parametrize("made", [KeyRange, op.PutOp, op.GetOp, op.RangeOp])
+def test_what_each_call_makes_has_a_fast_constructor(made: Any) -> None:
+    assert "kind" in made.__init__.__code__.co_varnames
 
 
 def test_threads_that_use_a_class_for_the_first_time_see_it_complete() -> None:
