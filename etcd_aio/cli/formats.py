@@ -2,11 +2,13 @@
 
 from collections.abc import Callable, Mapping
 from importlib import import_module
-from typing import Final, TypeAlias
+from typing import TYPE_CHECKING, Final, TypeAlias
 
-from etcd_aio.cli.results import Shown, Style
+if TYPE_CHECKING:
+    from etcd_aio.cli.results import Shown
+    from etcd_aio.cli.style import Style
 
-Format: TypeAlias = Callable[[Shown, Style], str | None]
+Format: TypeAlias = "Callable[[Shown, Style], str | None]"
 
 FORMATS: Final[Mapping[str, str]] = {
     "simple": "simple",

@@ -13,11 +13,12 @@ from etcd_aio.cli.connection import ClientSettings, terminal_prompt
 from etcd_aio.cli.contexts import VARIABLE, ContextFile
 from etcd_aio.cli.formats import FORMATS, format_of
 from etcd_aio.cli.outcome import ExitCode, Failure, bad_arguments
-from etcd_aio.cli.results import Shown, Style
 from etcd_aio.cli.signals import INTERRUPTS, wanted
+from etcd_aio.cli.style import Style
 
 if TYPE_CHECKING:
     from etcd_aio import Client
+    from etcd_aio.cli.results import Shown
     from etcd_aio.config import ClientOptions
     from etcd_aio.observing import Observer
 
@@ -81,7 +82,7 @@ class Session:
         async with self.client() as client:
             return await ask(client)
 
-    def show(self, result: Shown, *, value_only: bool = False) -> None:
+    def show(self, result: "Shown", *, value_only: bool = False) -> None:
         """Print a result in the format of the command.
 
         Raises:

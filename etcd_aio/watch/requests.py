@@ -7,10 +7,8 @@ from etcd_aio import pb
 from etcd_aio.types import WatchFilter
 from etcd_aio.watch.state import WatchOptions
 
-_WATCH_FILTERS: Final[Mapping[WatchFilter, pb.WatchCreateRequestFilterType]] = {
-    WatchFilter.NO_PUT: pb.WatchCreateRequestFilterType.NOPUT,
-    WatchFilter.NO_DELETE: pb.WatchCreateRequestFilterType.NODELETE,
-}
+_WATCH_FILTERS: Final[Mapping[WatchFilter, str]] = {WatchFilter.NO_PUT: "NOPUT", WatchFilter.NO_DELETE: "NODELETE"}
+"""By the names in etcd's messages."""
 
 
 def watch_request(watch: WatchOptions, watch_id: int, start_revision: int, in_fragments: bool) -> "pb.WatchRequest":
@@ -28,7 +26,7 @@ def watch_request(watch: WatchOptions, watch_id: int, start_revision: int, in_fr
             range_end=watch.keys.range_end,
             start_revision=start_revision,
             progress_notify=watch.progress_notify,
-            filters=[_WATCH_FILTERS[filter_] for filter_ in watch.filters],
+            filters=[pb.WatchCreateRequestFilterType[_WATCH_FILTERS[filter_]] for filter_ in watch.filters],
             prev_kv=watch.prev_kv,
             watch_id=watch_id,
             fragment=in_fragments,

@@ -10,7 +10,8 @@ import pytest
 from etcd_aio import DeleteResult, Header, KeyValue, PutResult, RangeResult, TxnResult, pb
 from etcd_aio.admin import Member, MemberListResult, Role, RoleListResult, StatusResult, User, UserListResult
 from etcd_aio.cli.formats import format_of
-from etcd_aio.cli.results import Done, EndpointHealth, HealthReport, Shown, StatusReport, Style
+from etcd_aio.cli.results import Done, EndpointHealth, HealthReport, Shown, StatusReport
+from etcd_aio.cli.style import Style
 from etcd_aio.lease import LeaseGrantResult
 
 LARGEST, LARGEST_ID = 2**63 - 1, 2**64 - 1
