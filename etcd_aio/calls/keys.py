@@ -1,7 +1,7 @@
 """KeyCalls: get, put, range, scan, delete, txn, update. Each makes one operation, which the backend sends."""
 
 from collections.abc import Callable
-from typing import Literal, TypeVar, overload
+from typing import TYPE_CHECKING, Literal, TypeVar, overload
 
 from etcd_aio import kv
 from etcd_aio.arguments import flag, parse_word, whole_number
@@ -24,6 +24,9 @@ from etcd_aio.types import (
     SortOrderLike,
     ValueLike,
 )
+
+if TYPE_CHECKING:
+    from etcd_aio.kv import Scan, Txn
 
 _R = TypeVar("_R")
 
@@ -335,7 +338,7 @@ class KeyCalls:
         )
         return await self.backend.do(operation, timeout=timeout, retry=retry)
 
-    def txn(self) -> "kv.Txn":
+    def txn(self) -> "Txn":
         """Build a txn: `await client.txn().when(...).then(...).otherwise(...).commit()`.
 
         Returns:
@@ -357,7 +360,7 @@ class KeyCalls:
         page_size: int = DEFAULT_PAGE_SIZE,
         timeout: Timeout = UNSET,
         retry: RetryMode | None = None,
-    ) -> "kv.Scan":
+    ) -> "Scan":
         """Iterate over a range of any size at one revision: streamed by etcd 3.7, page by page from older servers.
 
             async for kv in client.scan(prefix="svc/"): ...

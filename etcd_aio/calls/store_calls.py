@@ -24,6 +24,7 @@ from etcd_aio.watch import DEFAULT_MAX_PENDING
 
 if TYPE_CHECKING:
     from etcd_aio.lease import Lease, Leases, OnLost
+    from etcd_aio.watch import Watcher
 
 _B = TypeVar("_B", bound=Block)
 
@@ -82,7 +83,7 @@ class StoreCalls(KeyCalls):
         max_outage: float | None = None,
         stream: str = "",
         timeout: Timeout = UNSET,
-    ) -> "watching.Watcher":
+    ) -> "Watcher":
         """Follow the changes of keys. Every change is delivered once and in order, also when members fail.
 
             async with client.watch(prefix="svc/") as watcher:
