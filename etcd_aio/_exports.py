@@ -224,7 +224,8 @@ EXPORTS = {
         "etcd_aio.lease.loans": "LeaseSource Loan OnLoss",
         "etcd_aio.lease.pool": "LeasePool",
         "etcd_aio.types": (
-            "LeaseGrantResult LeaseKeepAliveResult LeaseListResult LeaseRevokeResult LeaseStatus LeaseTimeToLiveResult "
+            "LeaseGrantResult LeaseKeepAliveResult LeaseListResult LeaseRevokeResult LeaseStatus "
+            "LeaseTimeToLiveResult "
         ),
     },
     "etcd_aio.mirror": {
@@ -302,14 +303,14 @@ EXPORTS = {
             "DowngradeAction DowngradeActionLike OnCompaction OnCompactionLike SortBy SortByLike SortOrder "
             "SortOrderLike WatchFilter WatchFilterLike "
         ),
-        "etcd_aio.types.fast_frozen": "mutable_twin",
         "etcd_aio.types.keys": "KeyRange NO_END prefix_end range_arguments",
         "etcd_aio.types.kv": (
             "CompactResult DeleteResult Header KeyValue OpResult Operation PutResult RangeChunk RangeResult "
             "TxnResult shown_key shown_keys shown_lease shown_text "
         ),
         "etcd_aio.types.lease": (
-            "LeaseGrantResult LeaseKeepAliveResult LeaseListResult LeaseRevokeResult LeaseStatus LeaseTimeToLiveResult "
+            "LeaseGrantResult LeaseKeepAliveResult LeaseListResult LeaseRevokeResult LeaseStatus "
+            "LeaseTimeToLiveResult "
         ),
         "etcd_aio.types.maintenance": (
             "ActiveAlarm Alarm AlarmLike AlarmResult DefragmentResult DowngradeInfo DowngradeResult "

@@ -6,7 +6,7 @@ all else that makes it a dataclass, are placeholders. The first one that is aske
 them by those that the standard library makes, and from then on nothing of this is on the way.
 
 Many programs need only the constructor of a class, so that is made alone, in 0.1 ms. That of a frozen class fills its
-mutable twin, see `types/fast_frozen.py`: it then takes 0.2 us instead of 0.5 us for six fields.
+mutable twin, see `fast_frozen.py`: it then takes 0.2 us instead of 0.5 us for six fields.
 """
 
 import dataclasses
@@ -14,7 +14,7 @@ import sys
 import threading
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
-from etcd_aio.types.fast_frozen import mutable_twin
+from etcd_aio.fast_frozen import mutable_twin
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -80,12 +80,18 @@ def _initializer(
 ) -> "Callable[..., None]":
     arguments = [f"{name}=defaults[{name!r}]" if name in defaults else name for name in annotations]
     lines = [f"self.{name} = {name}" for name in annotations]
-    if is_frozen:
-        lines = ["kind = self.__class__", "assign(self, '__class__', twin)", *lines, "self.__class__ = kind"]
+    if is_frozen:  # a subclass may have another layout than the twin
+        others = ["else:", *(f"    assign(self, {name!r}, {name})" for name in annotations)]
+        filled = [
+            "    assign(self, '__class__', twin)",
+            *(f"    {line}" for line in lines),
+            "    self.__class__ = owner",
+        ]
+        lines = ["if self.__class__ is owner:", *filled, *others]
     if hasattr(of, "__post_init__"):
         lines.append("self.__post_init__()")
     source = "\n    ".join([f"def __init__(self, {', '.join(arguments)}):", *lines])
-    namespace: dict[str, Any] = {"assign": object.__setattr__, "defaults": defaults}
+    namespace: dict[str, Any] = {"assign": object.__setattr__, "defaults": defaults, "owner": of}
     if is_frozen:
         namespace["twin"] = mutable_twin(of)
     exec(source, namespace)  # noqa: S102 - generated from this package's own classes

@@ -150,7 +150,8 @@ def _expression(name: str, value: Any, function: GeneratedFunction, imports: dic
         case Enum():
             return _member(value, imported)
         case type() if value.__name__.startswith("Mutable"):
-            imported("etcd_aio.types", "mutable_twin", value.__base__.__name__)
+            imported("etcd_aio.fast_frozen", "mutable_twin")
+            imported("etcd_aio.types", value.__base__.__name__)
             return f"mutable_twin({value.__base__.__name__})"
         case types.Header() | types.KeyValue():
             imported("etcd_aio.types", type(value).__name__)

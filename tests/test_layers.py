@@ -66,6 +66,7 @@ BASE = frozenset(
         "dataclass",
         "errors",
         "exports",
+        "fast_frozen",
         "observing",
         "types",
     }

@@ -19,7 +19,19 @@ ROOT = Path(__file__).parent.parent
 CLIENT = frozenset(
     {
         *("_exports", "_version", "arguments", "backend", "balancer", "base", "calls", "client", "codec", "config"),
-        *("dataclass", "discovery", "error_handler", "errors", "exports", "http2", "kv", "methods", "observing", "pb"),
+        *(
+            "dataclass",
+            "discovery",
+            "error_handler",
+            "errors",
+            "exports",
+            "fast_frozen",
+            "http2",
+            "kv",
+            "methods",
+            "observing",
+            "pb",
+        ),
         *("store", "transport", "types", "watch"),
     }
 )
@@ -30,7 +42,7 @@ COMMAND = frozenset(
         *("connection", "contexts", "formats", "go_text", "grammar", "outcome", "program", "session", "signals"),
         "style",
     )
-) | {"_exports", "_version", "base", "cli", "config", "dataclass", "errors", "exports", "types"}
+) | {"_exports", "_version", "base", "cli", "config", "dataclass", "errors", "exports", "fast_frozen", "types"}
 WITH_COMMAND = frozenset(
     {"click", "copy", "dataclasses", "datetime", "gettext", "platform", "shlex", "uuid", "__future__"}
 )

@@ -61,7 +61,8 @@ from etcd_aio.codec.wire import (
     skip_unknown,
 )
 from etcd_aio.dataclass import dataclass
-from etcd_aio.types import Header, KeyValue, Member, PutResult, mutable_twin
+from etcd_aio.fast_frozen import mutable_twin
+from etcd_aio.types import Header, KeyValue, Member, PutResult
 
 STEP: Final = 1 << 19
 """Bytes that one step decodes. Each field counts for `ITEM` more, and a message that is decoded in steps itself for

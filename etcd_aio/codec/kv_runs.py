@@ -16,7 +16,8 @@ from typing import Final
 from etcd_aio.codec.codegen import GeneratedFunction, Source
 from etcd_aio.codec.wire import long_signed, read_length
 from etcd_aio.dataclass import dataclass
-from etcd_aio.types import Event, EventType, KeyValue, mutable_twin
+from etcd_aio.fast_frozen import mutable_twin
+from etcd_aio.types import Event, EventType, KeyValue
 
 _LONGEST_REVISION: Final = 5  # bytes: 34 thousand million revisions
 _HEAD: Final = 5  # the tag, two bytes of length, the key's tag and its length

@@ -102,7 +102,7 @@ def _compare(read: ReadRun, contents: list[bytes], expected: list[Any]) -> None:
 
 
 def _parts(value: Any) -> object:
-    """Whatever a result consists of, with the types. To compare results themselves would complete their classes."""
+    """The values in a result, with their types. To compare results themselves would complete their classes."""
     if isinstance(value, list | tuple):
         return type(value), *map(_parts, value)
     slots = _SLOTS.get(type(value))

@@ -34,7 +34,6 @@ if TYPE_CHECKING:
     from etcd_aio.types.enums import SortOrderLike as SortOrderLike
     from etcd_aio.types.enums import WatchFilter as WatchFilter
     from etcd_aio.types.enums import WatchFilterLike as WatchFilterLike
-    from etcd_aio.types.fast_frozen import mutable_twin as mutable_twin
     from etcd_aio.types.keys import NO_END as NO_END
     from etcd_aio.types.keys import KeyRange as KeyRange
     from etcd_aio.types.keys import prefix_end as prefix_end

@@ -1,6 +1,6 @@
-"""cli/formats.py, cli/results.py, cli/rows.py, cli/format_fields.py, cli/format_json.py, cli/format_pretty.py,
-cli/format_protobuf.py, cli/format_simple.py, cli/format_table.py, cli/messages.py: large numbers are exact in each,
-bytes come through, and output that etcdctl does not print is refused.
+"""cli/formats.py, cli/results.py, cli/rows.py, cli/style.py, cli/format_fields.py, cli/format_json.py,
+cli/format_pretty.py, cli/format_protobuf.py, cli/format_simple.py, cli/format_table.py, cli/messages.py: large numbers
+are exact in each, bytes come through, and output that etcdctl does not print is refused.
 """
 
 import json

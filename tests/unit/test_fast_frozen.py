@@ -1,4 +1,4 @@
-"""types/fast_frozen.py: mutable twins of frozen dataclasses."""
+"""fast_frozen.py: mutable twins of frozen dataclasses."""
 
 import copy
 import dataclasses
@@ -9,7 +9,7 @@ from dataclasses import FrozenInstanceError, dataclass
 import pytest
 
 from etcd_aio import Client
-from etcd_aio.types import mutable_twin
+from etcd_aio.fast_frozen import mutable_twin
 
 
 @dataclass(frozen=True, slots=True)
