@@ -344,23 +344,35 @@ class Client(Store, AsyncBlock):
 
         return Leases(self._keeper)
 
-    @cached_property
+    @property
     def cluster(self) -> "Cluster":
         """The calls about the members of the cluster: members, add, add_learner, remove, update, promote."""
+        return self._cluster
+
+    @property
+    def maintenance(self) -> "Maintenance":
+        """Maintenance calls: status, alarms, defragment, move_leader, snapshot and others."""
+        return self._maintenance
+
+    @property
+    def auth(self) -> "Auth":
+        """The calls about users, roles and permissions."""
+        return self._auth
+
+    @cached_property
+    def _cluster(self) -> "Cluster":
         from etcd_aio.admin import Cluster
 
         return Cluster(self._invoker)
 
     @cached_property
-    def maintenance(self) -> "Maintenance":
-        """Maintenance calls: status, alarms, defragment, move_leader, snapshot and others."""
+    def _maintenance(self) -> "Maintenance":
         from etcd_aio.admin import Maintenance
 
         return Maintenance(self._invoker, self._http_get)
 
     @cached_property
-    def auth(self) -> "Auth":
-        """The calls about users, roles and permissions."""
+    def _auth(self) -> "Auth":
         from etcd_aio.admin import Auth
 
         return Auth(self._invoker)

@@ -30,6 +30,9 @@ SERVER_STREAMING: Final = Cardinality.SERVER_STREAMING
 BIDIRECTIONAL: Final = Cardinality.BIDIRECTIONAL
 
 
+_LATE: Final = ("request", "reply")
+
+
 class Method(Generic[Request, Reply]):
     """One RPC.
 
@@ -81,7 +84,7 @@ class Method(Generic[Request, Reply]):
         vars(self).update(
             name=name,
             path=f"/{package}.{name}",
-            _late={"request": request, "reply": reply},
+            _classes=(request, reply),
             cardinality=cardinality,
             repeatable=repeatable,
             is_mutation=is_mutation,
@@ -92,10 +95,9 @@ class Method(Generic[Request, Reply]):
 
     def __getattr__(self, name: str) -> type:
         """The class of the requests or replies, at its first use."""
-        find: Callable[[], type] | None = vars(self).get("_late", {}).get(name)
-        if find is None:
+        if name not in _LATE:
             raise AttributeError(f"a Method has no attribute {name!r}")
-        found: type = find()
+        found: type = vars(self)["_classes"][_LATE.index(name)]()
         vars(self)[name] = found
         return found
 

@@ -182,7 +182,7 @@ def test_an_unusual_constructor_is_that_of_the_standard_library() -> None:
 
     assert ByName(x=1).x == 1
     with pytest.raises(TypeError):
-        ByName(1)  # type: ignore[call-arg,misc] # pyright: ignore[reportCallIssue]
+        ByName(1)  # type: ignore[call-arg] # pyright: ignore[reportCallIssue]
     assert Computed(2).double == 4
 
 
