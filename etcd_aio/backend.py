@@ -18,13 +18,14 @@ from etcd_aio.base.key_space import KeySpace
 from etcd_aio.dataclass import dataclass
 from etcd_aio.exports import late_names
 from etcd_aio.kv import KVOperation
-from etcd_aio.types import EndpointVersions, KeyRange, Operation
+from etcd_aio.types import KeyRange, Operation
 from etcd_aio.types import WatchView as WatchView
 
 if TYPE_CHECKING:
     from etcd_aio.error_handler import Invoker
     from etcd_aio.kv import ChunkReader as ChunkReader
     from etcd_aio.lease import Leases
+    from etcd_aio.types import EndpointVersions
     from etcd_aio.watch import Watcher, WatchService
     from etcd_aio.watch import WatchOptions as WatchOptions
 else:
@@ -62,7 +63,7 @@ class Shared:
         name: str,
         timeout: float | None,
         clock: Callable[[], float],
-        versions: Callable[[Timeout], Awaitable[tuple[EndpointVersions, ...]]],
+        versions: "Callable[[Timeout], Awaitable[tuple[EndpointVersions, ...]]]",
     ) -> None:
         self.name = name
         self._seconds = deadline_after(timeout, 0.0)

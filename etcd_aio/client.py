@@ -36,11 +36,12 @@ from etcd_aio.methods import API_VERSION, COMPACT
 from etcd_aio.observing import Observer, ObserverGroup, with_defaults
 from etcd_aio.store import Store
 from etcd_aio.transport import EngineFactory, EngineName, RequestMetadata, TransportOptions, alpn_of, create_engine
-from etcd_aio.types import CompactResult, EndpointStatistics, EndpointVersions, KeyLike, StreamStatistics
+from etcd_aio.types import CompactResult, EndpointStatistics, KeyLike, StreamStatistics
 
 if TYPE_CHECKING:
     from etcd_aio.admin import Auth, Cluster, Maintenance, Versions
     from etcd_aio.lease import LeaseKeeper, Leases
+    from etcd_aio.types import EndpointVersions
 
 _CLOSE_SECONDS: Final = 0.5
 """Seconds that exactly-once blocks, caches and revocations get to end when the client is closed: as locks."""
@@ -590,7 +591,7 @@ class Client(Store, AsyncBlock):
         self._lifetime.enter()
         return await self._discovery.sync(timeout)
 
-    async def _ask_versions(self, timeout: Timeout) -> tuple[EndpointVersions, ...]:
+    async def _ask_versions(self, timeout: Timeout) -> "tuple[EndpointVersions, ...]":
         self._lifetime.enter()
         return await self._versions.ask(timeout)
 

@@ -7,7 +7,20 @@ assign `__class__`. Both classes have the same layout, so nothing is copied and 
 The constructors that `etcd_aio.dataclass` makes do that too.
 """
 
-from typing import Any
+from typing import Any, TypeVar
+
+_T = TypeVar("_T")
+
+
+def filled(frozen_class: type[_T], *values: object) -> _T:
+    """Make an instance of a slotted dataclass from the values of its slots, without any of its methods.
+
+    For a constant: the class is not completed, see `etcd_aio.dataclass`.
+    """
+    made = object.__new__(frozen_class)
+    for name, value in zip(vars(frozen_class)["__slots__"], values, strict=True):
+        object.__setattr__(made, name, value)
+    return made
 
 
 def mutable_twin(frozen_class: type) -> type[Any]:

@@ -154,8 +154,9 @@ def _expression(name: str, value: Any, function: GeneratedFunction, imports: dic
             imported("etcd_aio.types", value.__base__.__name__)
             return f"mutable_twin({value.__base__.__name__})"
         case types.Header() | types.KeyValue():
-            imported("etcd_aio.types", type(value).__name__)
-            return 'KeyValue(b"")' if isinstance(value, types.KeyValue) else "Header()"
+            imported("etcd_aio.fast_frozen", "filled")
+            values = ", ".join(repr(getattr(value, field.name)) for field in fields(value))
+            return f"filled({imported('etcd_aio.types', type(value).__name__)}, {values})"
         case BuiltinMethodType(__self__=Struct() as struct):
             imported("struct", "Struct")
             return f'Struct("{struct.format}").unpack_from'

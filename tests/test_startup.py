@@ -35,7 +35,7 @@ CLIENT = frozenset(
         *("store", "transport", "types", "watch"),
     }
 )
-WITH_CLIENT = frozenset({"__future__", "bisect", "copy", "dataclasses", "hpack", "ipaddress", "random"})
+WITH_CLIENT = frozenset({"__future__", "bisect", "copy", "dataclasses", "hpack", "random"})
 COMMAND = frozenset(
     f"cli.{name}"
     for name in (

@@ -8,7 +8,7 @@ import asyncio
 import random as random_module
 from collections.abc import Callable
 
-from etcd_aio import codec
+from etcd_aio import codec, errors
 from etcd_aio.base.deadline import NEVER
 from etcd_aio.errors import (
     AttemptFailure,
@@ -17,7 +17,6 @@ from etcd_aio.errors import (
     ConnectError,
     Delivery,
     NotSupportedForLearnerError,
-    server_error,
 )
 from etcd_aio.methods import STATUS, WATCH
 from etcd_aio.transport import Connection, TimeLimit, shared_patience
@@ -135,4 +134,6 @@ async def _cluster_id_by_watch(connection: Connection) -> int:
 
 
 def _is_refused(failure: AttemptFailure, kind: type[Exception]) -> bool:
-    return failure.delivery is Delivery.ANSWERED and isinstance(server_error(failure.code, failure.message), kind)
+    return failure.delivery is Delivery.ANSWERED and isinstance(
+        errors.server_error(failure.code, failure.message), kind
+    )

@@ -12,7 +12,6 @@ from etcd_aio.base.key_space import KeySpace
 from etcd_aio.calls.keys import KeyCalls
 from etcd_aio.errors import InvalidRequestError
 from etcd_aio.types import (
-    EndpointVersions,
     KeyLike,
     KeyRange,
     OnCompaction,
@@ -24,6 +23,7 @@ from etcd_aio.watch import DEFAULT_MAX_PENDING
 
 if TYPE_CHECKING:
     from etcd_aio.lease import Lease, Leases, OnLost
+    from etcd_aio.types import EndpointVersions
     from etcd_aio.watch import Watcher
 
 _B = TypeVar("_B", bound=Block)
@@ -190,7 +190,7 @@ class StoreCalls(KeyCalls):
         """
         return self.backend.leases.block(ttl, on_lost, id=id, adopt=adopt, timeout=timeout)
 
-    async def versions(self, timeout: Timeout = UNSET) -> tuple[EndpointVersions, ...]:
+    async def versions(self, timeout: Timeout = UNSET) -> "tuple[EndpointVersions, ...]":
         """The release of etcd at each endpoint, and the version that the cluster has agreed on.
 
         The latter is not in etcd's gRPC API; it is read from `/version` on the same port, by a separate connection.

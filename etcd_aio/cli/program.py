@@ -4,6 +4,7 @@ SIGINT, SIGTERM and SIGHUP cancel the verb, which leaves its blocks: watches, lo
 """
 
 import asyncio
+import gc
 import logging
 import os
 import signal
@@ -70,6 +71,7 @@ def run(words: Sequence[str]) -> int:
         invocation = _parsed(words)
         if invocation is not None:
             session = _session(invocation)
+            gc.enable()
             asyncio.run(_interruptible(session, invocation))
         sys.stdout.flush()  # the help, which may not be written yet
     except (KeyboardInterrupt, asyncio.CancelledError) as error:

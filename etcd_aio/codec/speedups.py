@@ -10,6 +10,7 @@ from typing import Any, Final, TypeAlias
 
 from etcd_aio.base.accelerator import UnusableError, load_if_usable
 from etcd_aio.dataclass import dataclass
+from etcd_aio.fast_frozen import filled
 from etcd_aio.types import Event, EventType, Header, KeyValue, PutResult, RangeResult
 
 ReadRun: TypeAlias = Callable[[bytes, int, int, int, int, int, list[Any]], int]
@@ -25,16 +26,16 @@ ReadReply: TypeAlias = Callable[[bytes, int, int], Any]
 
 _TAG: Final = 10
 _KEY_VALUE: Final = b"\x0a\x01k\x10\x02\x18\x03\x20\x04\x2a\x01v\x30\x05"
-_SAMPLE_KEY_VALUE: Final = KeyValue(b"k", b"v", 2, 3, 4, 5)
-_SAMPLE_HEADER: Final = Header(1, 2, 3, 4)
+_SAMPLE_KEY_VALUE: Final = filled(KeyValue, b"k", b"v", 2, 3, 4, 5)
+_SAMPLE_HEADER: Final = filled(Header, 1, 2, 3, 4)
 _HEADER: Final = b"\x0a\x08\x08\x01\x10\x02\x18\x03\x20\x04"
 _SAMPLE_REPLIES: Final = (
     (
         _HEADER + b"\x12\x0e" + _KEY_VALUE + b"\x18\x01\x20\x02",
-        RangeResult(_SAMPLE_HEADER, (_SAMPLE_KEY_VALUE,), True, 2),
+        filled(RangeResult, _SAMPLE_HEADER, (_SAMPLE_KEY_VALUE,), True, 2),
     ),
-    (_HEADER + b"\x12\x0e" + _KEY_VALUE, PutResult(_SAMPLE_HEADER, _SAMPLE_KEY_VALUE)),
-    (_HEADER, PutResult(_SAMPLE_HEADER)),
+    (_HEADER + b"\x12\x0e" + _KEY_VALUE, filled(PutResult, _SAMPLE_HEADER, _SAMPLE_KEY_VALUE)),
+    (_HEADER, filled(PutResult, _SAMPLE_HEADER, None)),
 )
 _SLOTS: Final[Mapping[type, frozenset[str]]] = {
     KeyValue: frozenset({"key", "value", "create_revision", "mod_revision", "version", "lease"}),
@@ -76,10 +77,10 @@ def check(module: ModuleType) -> Accelerator:
     )
     put, delete = b"\x12\x0e" + _KEY_VALUE, b"\x08\x01\x12\x0e" + _KEY_VALUE + b"\x1a\x0e" + _KEY_VALUE
     events = [
-        Event(EventType.PUT, _SAMPLE_KEY_VALUE),
-        Event(EventType.DELETE, _SAMPLE_KEY_VALUE, _SAMPLE_KEY_VALUE),
+        filled(Event, EventType.PUT, _SAMPLE_KEY_VALUE, None),
+        filled(Event, EventType.DELETE, _SAMPLE_KEY_VALUE, _SAMPLE_KEY_VALUE),
     ]
-    _compare(found.read_key_values, [_KEY_VALUE, b""], [_SAMPLE_KEY_VALUE, KeyValue(b"")])
+    _compare(found.read_key_values, [_KEY_VALUE, b""], [_SAMPLE_KEY_VALUE, filled(KeyValue, b"", b"", 0, 0, 0, 0)])
     _compare(found.read_events, [put, delete], events)
     items, made = [*events, *events], list[tuple[Any, ...]]()
     if [found.move_items(items, made, 3) for _ in range(2)] != [1, 0] or items or made != [(*events, *events)]:

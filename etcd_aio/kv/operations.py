@@ -21,6 +21,7 @@ from etcd_aio.codec import (
 )
 from etcd_aio.dataclass import dataclass
 from etcd_aio.errors import InvalidRequestError, MalformedReplyError
+from etcd_aio.fast_frozen import filled
 from etcd_aio.kv.compare import Compare
 from etcd_aio.kv.endless_deletes import NOTHING, Extent
 from etcd_aio.types import (
@@ -52,7 +53,7 @@ _SORT_TARGETS: Final = {
     SortBy.VALUE: 4,
 }
 _SORT_ORDERS: Final = {SortOrder.ASCEND: 1, SortOrder.DESCEND: 2}
-_NO_HEADER: Final = Header()
+_NO_HEADER: Final = filled(Header, 0, 0, 0, 0)
 
 
 class KVOperation(Operation[T_co]):

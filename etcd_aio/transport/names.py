@@ -13,7 +13,6 @@ import random as random_module
 import socket
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from ipaddress import ip_address
 from typing import Any, Final, TypeAlias
 
 from etcd_aio.base.threads import in_thread
@@ -110,11 +109,11 @@ def _numeric(host: str) -> Sequence[Address]:
 
 
 def _is_address(host: str) -> bool:
-    try:
-        ip_address(host)
-    except ValueError:
-        return False
-    return True
+    for family, address in ((socket.AF_INET, host), (socket.AF_INET6, host.partition("%")[0])):
+        with suppress(OSError, ValueError):
+            socket.inet_pton(family, address)
+            return True
+    return False
 
 
 class _Lookup:
