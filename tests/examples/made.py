@@ -12,7 +12,7 @@ from dataclasses import fields
 from math import inf
 from pathlib import Path
 from random import Random
-from typing import Final
+from typing import Any, Final
 
 import etcd_aio
 import etcd_aio.errors
@@ -207,24 +207,26 @@ def performance() -> str:
 def accelerator() -> str:
     """Ratios to the official Go client with the accelerator and without it, from the result file."""
     measured = json.loads(read(ROOT / "docs" / "performance.json"))
-    results = {(result["client"], result["case"]): result["ratios"]["go"] for result in measured["results"]}
-    rows = []
-    for case, text in measured["cases"].items():
-        both = [results[client, case] for client in ("etcd_aio", "etcd_aio-pure")]
-        rows.append((text, *(f"{ratio[name]:.2f}" for name in ("rate", "cpu") for ratio in both)))
-    return table(("case", "rate ÷ Go with it", "without", "CPU ÷ Go with it", "without"), rows, numbers=4)
+    head = ("case", "rate ÷ Go with it", "without", "CPU ÷ Go with it", "without")
+    return table(head, _two_beside_go(measured, "etcd_aio", "etcd_aio-pure"), numbers=4)
 
 
 def apart() -> str:
     """Ratios to the official Go client where the server has a core of its own, from the result file."""
     measured = json.loads(read(ROOT / "docs" / "apart.json"))
-    results = {(result["client"], result["case"]): result["ratios"]["go"] for result in measured["results"]}
+    head = ("case", "rate ÷ Go", "the same, uvloop", "CPU ÷ Go", "the same, uvloop")
+    return table(head, _two_beside_go(measured, "etcd_aio", "etcd_aio-uvloop"), numbers=4)
+
+
+def _two_beside_go(measured: Mapping[str, Any], *clients: str) -> list[tuple[str, ...]]:
+    """The ratios of two clients to the official Go client: the rates, and then the CPU times."""
+    found = [result for result in measured["results"] if "ratios" in result]
+    results = {(result["client"], result["case"]): result["ratios"]["go"] for result in found}
     rows = []
     for case, text in measured["cases"].items():
-        both = [results[client, case] for client in ("etcd_aio", "etcd_aio-uvloop")]
+        both = [results[client, case] for client in clients]
         rows.append((text, *(f"{ratio[name]:.2f}" for name in ("rate", "cpu") for ratio in both)))
-    head = ("case", "rate ÷ Go", "the same, uvloop", "CPU ÷ Go", "the same, uvloop")
-    return table(head, rows, numbers=4)
+    return rows
 
 
 def locks() -> str:

@@ -49,7 +49,8 @@ class Batches:
 def made_source(kind: str) -> Any:
     base = PythonEventSource if kind == "python" else compiled().EventSource
     made = type("Source", (Batches, base), {"__slots__": ("__weakref__", "batches", "taken")})()
-    made._batch, made._at, made.batches, made.taken = (), 0, [], None
+    made._batch, made._at, made.batches = (), 0, []
+    made.taken = cast("Any", None)
     return made
 
 
@@ -97,6 +98,9 @@ async def test_a_cancelled_step_takes_nothing(source: Any) -> None:
             await waiting
     add(source, *EVENTS)
     waiting = asyncio.create_task(anext(source))
+    if waiting.done():  # tasks are eager
+        assert waiting.result() is EVENTS[0]
+        return
     waiting.cancel()
     with pytest.raises(asyncio.CancelledError):
         await waiting
