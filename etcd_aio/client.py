@@ -6,7 +6,6 @@ import ssl
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
-from functools import cached_property
 from types import TracebackType
 from typing import TYPE_CHECKING, Final, NoReturn, Self, Unpack
 
@@ -32,6 +31,7 @@ from etcd_aio.config import (
 from etcd_aio.discovery import Discovery
 from etcd_aio.error_handler import Invoker, Lifetime, RetryPolicy, TokenFunction, credentials_from
 from etcd_aio.errors import PermissionDeniedError
+from etcd_aio.late_parts import LateParts
 from etcd_aio.methods import API_VERSION, COMPACT
 from etcd_aio.observing import Observer, ObserverGroup, with_defaults
 from etcd_aio.store import Store
@@ -39,8 +39,7 @@ from etcd_aio.transport import EngineFactory, EngineName, RequestMetadata, Trans
 from etcd_aio.types import CompactResult, EndpointStatistics, KeyLike, StreamStatistics
 
 if TYPE_CHECKING:
-    from etcd_aio.admin import Auth, Cluster, Maintenance, Versions
-    from etcd_aio.lease import LeaseKeeper, Leases
+    from etcd_aio.admin import Auth, Cluster, Maintenance
     from etcd_aio.types import EndpointVersions
 
 _CLOSE_SECONDS: Final = 0.5
@@ -49,7 +48,7 @@ _CLOSE_SECONDS: Final = 0.5
 _PING_KEY: Final = "health"  # the key of etcdctl's health check; it need not exist
 
 
-class Client(Store, AsyncBlock):
+class Client(LateParts, Store, AsyncBlock):
     """An etcd client. An application needs one for each event loop, for as long as the loop runs.
 
     The constructor opens no connection; `async with`, `connect()` and the first call begin to dial. Calls are spread
@@ -333,18 +332,6 @@ class Client(Store, AsyncBlock):
 
     # The cluster.
 
-    @cached_property
-    def _keeper(self) -> "LeaseKeeper":
-        from etcd_aio.lease import LeaseKeeper
-
-        return LeaseKeeper(self._invoker)
-
-    @cached_property
-    def _leases(self) -> "Leases":
-        from etcd_aio.lease import Leases
-
-        return Leases(self._keeper)
-
     @property
     def cluster(self) -> "Cluster":
         """The calls about the members of the cluster: members, add, add_learner, remove, update, promote."""
@@ -359,34 +346,6 @@ class Client(Store, AsyncBlock):
     def auth(self) -> "Auth":
         """The calls about users, roles and permissions."""
         return self._auth
-
-    @cached_property
-    def _cluster(self) -> "Cluster":
-        from etcd_aio.admin import Cluster
-
-        return Cluster(self._invoker)
-
-    @cached_property
-    def _maintenance(self) -> "Maintenance":
-        from etcd_aio.admin import Maintenance
-
-        return Maintenance(self._invoker, self._http_get)
-
-    @cached_property
-    def _auth(self) -> "Auth":
-        from etcd_aio.admin import Auth
-
-        return Auth(self._invoker)
-
-    @cached_property
-    def _versions(self) -> "Versions":
-        from etcd_aio.admin import Versions
-
-        return Versions(self._invoker, self._http_get)
-
-    async def _http_get(self, endpoint: str, path: str) -> bytes:
-        self._lifetime.enter()
-        return await self._engine.http_get(self._balancer.target(endpoint), path)
 
     async def compact(
         self,

@@ -25,10 +25,12 @@ MAY_USE: dict[str, frozenset[str]] = {
     "fake": frozenset({"transport"}),
     "client": frozenset(
         {
-            *{"admin", "backend", "balancer", "config", "discovery", "error_handler", "lease", "store", "transport"},
+            *{"admin", "backend", "balancer", "config", "discovery", "error_handler", "late_parts", "lease", "store"},
+            "transport",
             "views",
         }
     ),
+    "late_parts": frozenset({"admin", "balancer", "error_handler", "lease", "transport"}),
     "store": frozenset(
         {"cache", "calls", "concurrency", "kv", "lease", "once", "recipes", "services", "views", "watch"}
     ),
