@@ -48,7 +48,7 @@ _CLOSE_SECONDS: Final = 0.5
 _PING_KEY: Final = "health"  # the key of etcdctl's health check; it need not exist
 
 
-class Client(LateParts, Store, AsyncBlock):
+class Client(Store, AsyncBlock):
     """An etcd client. An application needs one for each event loop, for as long as the loop runs.
 
     The constructor opens no connection; `async with`, `connect()` and the first call begin to dial. Calls are spread
@@ -247,13 +247,18 @@ class Client(LateParts, Store, AsyncBlock):
         self._observers = group
         self._invoker = invoker
         shared = Shared(name, timeout, invoker.clock, self._ask_versions)
-        backend: Backend = ClientBackend(invoker, lambda: self._leases, shared, self.__repr__)
+
+        async def http_get(endpoint: str, path: str) -> bytes:
+            self._lifetime.enter()
+            return await made.http_get(self._balancer.target(endpoint), path)
+
+        self._late = LateParts(invoker, http_get)
+        backend: Backend = ClientBackend(invoker, lambda: self._late.leases, shared, self.__repr__)
         if namespace is not None:
             from etcd_aio.views import PrefixView
 
             backend = PrefixView(backend, encode_key(namespace, "the namespace"))
         super().__init__(backend)
-        self._engine = made
         self._discovery = Discovery(
             self._balancer,
             resolver,
@@ -335,17 +340,17 @@ class Client(LateParts, Store, AsyncBlock):
     @property
     def cluster(self) -> "Cluster":
         """The calls about the members of the cluster: members, add, add_learner, remove, update, promote."""
-        return self._cluster
+        return self._late.cluster
 
     @property
     def maintenance(self) -> "Maintenance":
         """Maintenance calls: status, alarms, defragment, move_leader, snapshot and others."""
-        return self._maintenance
+        return self._late.maintenance
 
     @property
     def auth(self) -> "Auth":
         """The calls about users, roles and permissions."""
-        return self._auth
+        return self._late.auth
 
     async def compact(
         self,
@@ -403,7 +408,7 @@ class Client(LateParts, Store, AsyncBlock):
         if self._reject_old_cluster:
             try:
                 await self.wait_ready()
-                await self._versions.reject_old(self._connect_timeout)
+                await self._late.versions.reject_old(self._connect_timeout)
             except BaseException:  # also a cancellation: the caller gets no client to close
                 await self.aclose()
                 raise
@@ -451,10 +456,9 @@ class Client(LateParts, Store, AsyncBlock):
         Raises:
             ClientUsageError: the client belongs to another loop or process.
         """
-        has_leases = "_leases" in vars(self)
         try:
             has_more_to_end = (
-                (has_leases and (self._leases.used_pool or self._keeper.unsettled))
+                (self._late.has_leases and (self.leases.used_pool or self._late.keeper.unsettled))
                 or self.backend.shared.blocks
                 or self._closings
             )
@@ -480,7 +484,7 @@ class Client(LateParts, Store, AsyncBlock):
                 await self.leases.pool.aclose()  # also if it is new: from now on it lends nothing
                 while True:
                     self._end_new_blocks()  # those that were entered meanwhile
-                    waiting = [task for task in (*self._closings, *self._keeper.unsettled) if not task.done()]
+                    waiting = [task for task in (*self._closings, *self._late.keeper.unsettled) if not task.done()]
                     left = ends - loop.time()
                     if not waiting or left <= 0:
                         return
@@ -552,7 +556,7 @@ class Client(LateParts, Store, AsyncBlock):
 
     async def _ask_versions(self, timeout: Timeout) -> "tuple[EndpointVersions, ...]":
         self._lifetime.enter()
-        return await self._versions.ask(timeout)
+        return await self._late.versions.ask(timeout)
 
     def statistics(self) -> tuple[EndpointStatistics, ...]:
         """State, health and traffic of each endpoint, in the order given; empty before the first use."""

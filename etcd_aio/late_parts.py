@@ -1,60 +1,70 @@
 """The parts of a client that many programs never use: each is imported and made at its first use."""
 
+from collections.abc import Awaitable, Callable
 from functools import cached_property
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from etcd_aio.admin import Auth, Cluster, Maintenance, Versions
-    from etcd_aio.balancer import Balancer
-    from etcd_aio.error_handler import Invoker, Lifetime
+    from etcd_aio.error_handler import Invoker
     from etcd_aio.lease import LeaseKeeper, Leases
-    from etcd_aio.transport import Engine
 
 
 class LateParts:
-    """The lease calls and the admin calls of a client, whose constructor sets the attributes that they stand on."""
+    """The lease calls and the admin calls of a client.
 
-    _balancer: "Balancer"
-    _engine: "Engine"
-    _invoker: "Invoker"
-    _lifetime: "Lifetime"
+    Args:
+        invoker: runs their calls.
+        http_get: gets a document from an endpoint.
+    """
+
+    def __init__(self, invoker: "Invoker", http_get: Callable[[str, str], Awaitable[bytes]]) -> None:
+        self._invoker = invoker
+        self._http_get = http_get
+
+    @property
+    def has_leases(self) -> bool:
+        """Whether the lease calls were used."""
+        return "leases" in vars(self)
 
     @cached_property
-    def _keeper(self) -> "LeaseKeeper":
+    def keeper(self) -> "LeaseKeeper":
+        """The leases that are kept alive."""
         from etcd_aio.lease import LeaseKeeper
 
         return LeaseKeeper(self._invoker)
 
     @cached_property
-    def _leases(self) -> "Leases":
+    def leases(self) -> "Leases":
+        """The lease calls."""
         from etcd_aio.lease import Leases
 
-        return Leases(self._keeper)
+        return Leases(self.keeper)
 
     @cached_property
-    def _cluster(self) -> "Cluster":
+    def cluster(self) -> "Cluster":
+        """The calls about members."""
         from etcd_aio.admin import Cluster
 
         return Cluster(self._invoker)
 
     @cached_property
-    def _maintenance(self) -> "Maintenance":
+    def maintenance(self) -> "Maintenance":
+        """The maintenance calls."""
         from etcd_aio.admin import Maintenance
 
         return Maintenance(self._invoker, self._http_get)
 
     @cached_property
-    def _auth(self) -> "Auth":
+    def auth(self) -> "Auth":
+        """The calls about users and roles."""
         from etcd_aio.admin import Auth
 
         return Auth(self._invoker)
 
     @cached_property
-    def _versions(self) -> "Versions":
+    def versions(self) -> "Versions":
+        """The releases of the members."""
         from etcd_aio.admin import Versions
 
         return Versions(self._invoker, self._http_get)
-
-    async def _http_get(self, endpoint: str, path: str) -> bytes:
-        self._lifetime.enter()
-        return await self._engine.http_get(self._balancer.target(endpoint), path)

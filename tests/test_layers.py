@@ -30,7 +30,7 @@ MAY_USE: dict[str, frozenset[str]] = {
             "views",
         }
     ),
-    "late_parts": frozenset({"admin", "balancer", "error_handler", "lease", "transport"}),
+    "late_parts": frozenset({"admin", "error_handler", "lease"}),
     "store": frozenset(
         {"cache", "calls", "concurrency", "kv", "lease", "once", "recipes", "services", "views", "watch"}
     ),
