@@ -1,13 +1,20 @@
 """The parts of a client that many programs never use: each is imported and made at its first use."""
 
-from collections.abc import Awaitable, Callable
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
     from etcd_aio.admin import Auth, Cluster, Maintenance, Versions
     from etcd_aio.error_handler import Invoker
     from etcd_aio.lease import LeaseKeeper, Leases
+
+
+class HttpGet(Protocol):
+    """Gets a document from an endpoint."""
+
+    async def __call__(self, endpoint: str, path: str) -> bytes:
+        """Return the document at a path."""
+        ...
 
 
 class LateParts:
@@ -18,7 +25,7 @@ class LateParts:
         http_get: gets a document from an endpoint.
     """
 
-    def __init__(self, invoker: "Invoker", http_get: Callable[[str, str], Awaitable[bytes]]) -> None:
+    def __init__(self, invoker: "Invoker", http_get: HttpGet) -> None:
         self._invoker = invoker
         self._http_get = http_get
 
