@@ -142,6 +142,7 @@ EXPORTS = {
         "etcd_aio.error_handler.credentials": "Credentials TokenFunction credentials_from",
         "etcd_aio.error_handler.invoker": "Invoker",
         "etcd_aio.error_handler.lifetime": "Lifetime",
+        "etcd_aio.error_handler.message_loading": "load_messages",
         "etcd_aio.error_handler.outcome": "unexpected_error",
         "etcd_aio.error_handler.retry_policy": "RetryPolicy RetryThrottling",
         "etcd_aio.error_handler.stream_handler": "StreamHandler",

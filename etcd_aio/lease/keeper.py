@@ -17,6 +17,7 @@ from etcd_aio.base.deadline import time_left
 from etcd_aio.base.logs import Log, log_of
 from etcd_aio.base.suspension import suspended_seconds
 from etcd_aio.codec import header_of
+from etcd_aio.error_handler import load_messages
 from etcd_aio.errors import (
     ClientClosedError,
     EtcdError,
@@ -112,6 +113,7 @@ class LeaseKeeper:
     ) -> LeaseGrantResult:
         """Grant a lease. See `Leases.grant`; `is_own_id` is True if this client has drawn the id."""
         deadline = self.call_deadline(timeout)
+        await load_messages()
         try:
             reply = await self.invoker.unary(
                 LEASE_GRANT, pb.LeaseGrantRequest(ttl=ttl, id=id), timeout=timeout, retry=retry
