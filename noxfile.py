@@ -276,7 +276,7 @@ def types(session: nox.Session) -> None:
 
 @nox.session
 def generate(session: nox.Session) -> None:
-    """Check that `etcd_aio/pb` matches the .proto files; `-- --write` updates it."""
+    """Check that `etcd_aio/pb` and `etcd_aio/codec/generated` match the .proto files; `-- --write` updates them."""
     session.install("--quiet", *nox.project.dependency_groups(PYPROJECT, "generate"))
     arguments = [] if "--write" in session.posargs else ["--check"]
     session.run("python", "proto/generate.py", *arguments)

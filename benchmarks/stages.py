@@ -15,6 +15,8 @@ from typing import Final
 
 from etcd_aio import codec, pb
 from etcd_aio.codec import compiled
+from etcd_aio.codec.codegen import function_of
+from etcd_aio.codec.decodable import Function
 from etcd_aio.codec.decoder import Decoder
 from etcd_aio.codec.speedups import ACCELERATOR, BACKEND, Accelerator
 from etcd_aio.codec.targets import target_of
@@ -27,8 +29,11 @@ HEADER: Final = pb.ResponseHeader(cluster_id=1 << 63, member_id=1 << 62, revisio
 
 def use(accelerator: Accelerator | None) -> None:
     """Decode in steps with this back end from now on."""
-    generator = compiled._Functions[type[object]](lambda decodable: Decoder(target_of(decodable), True, accelerator))
-    compiled._stepwise_decoders = generator  # type: ignore[misc] # it is Final but for this program
+
+    def make(decodable: type[object]) -> Function:
+        return function_of(Decoder(target_of(decodable), True, accelerator))
+
+    compiled._stepwise_decoders = compiled._Functions(make)  # type: ignore[misc] # it is Final but for this program
 
 
 def key_value(number: int) -> pb.KeyValue:

@@ -4,13 +4,14 @@ from typing import Any, Final
 
 import griffe
 
+from release.late import LateDataclasses
 from release.public import INTERNAL
 
 OMITTED: Final = "..."
 """Stands for UNSET; the docstring says what the default is."""
 
 
-class Readable(griffe.Extension):
+class Readable(LateDataclasses):
     """Replaces `UNSET` by `...`, and names in capitals by their values; removes internal members of public classes."""
 
     def on_package(self, *, pkg: griffe.Module, **kwargs: Any) -> None:

@@ -6,23 +6,30 @@ no stream of its own.
 """
 
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Protocol, TypeVar
 from weakref import WeakSet, WeakValueDictionary
 
+from etcd_aio import kv
+from etcd_aio import watch as watching
 from etcd_aio.base.call_options import UNSET, RetryMode, Timeout
 from etcd_aio.base.deadline import NEVER, deadline_after
 from etcd_aio.base.key_space import KeySpace
-from etcd_aio.kv import ChunkReader as ChunkReader
-from etcd_aio.kv import KVOperation, RangeStreamReader
-from etcd_aio.types import EndpointVersions, KeyRange, Operation
+from etcd_aio.dataclass import dataclass
+from etcd_aio.exports import late_names
+from etcd_aio.kv import KVOperation
+from etcd_aio.types import KeyRange, Operation
 from etcd_aio.types import WatchView as WatchView
-from etcd_aio.watch import ViewedWatcher, Watcher, WatchService
-from etcd_aio.watch import WatchOptions as WatchOptions
 
 if TYPE_CHECKING:
     from etcd_aio.error_handler import Invoker
+    from etcd_aio.kv import ChunkReader as ChunkReader
     from etcd_aio.lease import Leases
+    from etcd_aio.types import EndpointVersions
+    from etcd_aio.watch import Watcher, WatchService
+    from etcd_aio.watch import WatchOptions as WatchOptions
+else:
+    __getattr__ = late_names(__name__)[0]
 
 _R = TypeVar("_R")
 
@@ -56,7 +63,7 @@ class Shared:
         name: str,
         timeout: float | None,
         clock: Callable[[], float],
-        versions: Callable[[Timeout], Awaitable[tuple[EndpointVersions, ...]]],
+        versions: "Callable[[Timeout], Awaitable[tuple[EndpointVersions, ...]]]",
     ) -> None:
         self.name = name
         self._seconds = deadline_after(timeout, 0.0)
@@ -110,7 +117,7 @@ class WatchCall:
         views: the views that show each batch before the user gets it, in this order: the innermost store first.
     """
 
-    options: WatchOptions
+    options: "WatchOptions"
     start_revision: int
     timeout: Timeout
     stream: str = ""
@@ -149,11 +156,11 @@ class Backend(Protocol):
         """Send one operation; see `Store.do`."""
         ...
 
-    def chunks(self) -> ChunkReader:
+    def chunks(self) -> "ChunkReader":
         """A reader of the rest of one scan, as a stream."""
         ...
 
-    def watch(self, call: WatchCall) -> Watcher:
+    def watch(self, call: WatchCall) -> "Watcher":
         """A watch, not entered yet. A view of a store passes `call.shown_by(...)` on."""
         ...
 
@@ -163,18 +170,22 @@ class ClientBackend:
 
     Args:
         invoker: runs calls and streams.
-        leases: the lease calls of the client.
+        leases: returns the lease calls of the client, which are imported with the first use.
         shared: what all stores of the client share.
         shown: returns the `repr` of the client.
     """
 
-    __slots__ = ("_common", "_invoker", "_services", "_shown", "key_space", "leases", "shared")
+    __slots__ = ("_common", "_invoker", "_leases", "_services", "_shown", "key_space", "shared")
 
     def __init__(
-        self, invoker: "Invoker", leases: "Leases", shared: Shared, shown: Callable[[], str] = lambda: "<Client>"
+        self,
+        invoker: "Invoker",
+        leases: "Callable[[], Leases]",
+        shared: Shared,
+        shown: Callable[[], str] = lambda: "<Client>",
     ) -> None:
         self._invoker = invoker
-        self.leases = leases
+        self._leases = leases
         self.shared = shared
         self.key_space = KeySpace(invoker)
         self._shown = shown
@@ -184,6 +195,11 @@ class ClientBackend:
 
     def __repr__(self) -> str:
         return self._shown()
+
+    @property
+    def leases(self) -> "Leases":
+        """The single lease calls, and the leases of locks."""
+        return self._leases()
 
     async def do(self, operation: Operation[_R], *, timeout: Timeout = UNSET, retry: RetryMode | None = None) -> _R:
         """Send one operation; see `Store.do`."""
@@ -200,18 +216,18 @@ class ClientBackend:
         result: _R = operation.result(reply)
         return result
 
-    def chunks(self) -> ChunkReader:
+    def chunks(self) -> "ChunkReader":
         """A reader of the rest of one scan, as a stream."""
-        return RangeStreamReader(self._invoker)
+        return kv.RangeStreamReader(self._invoker)
 
-    def watch(self, call: WatchCall) -> Watcher:
+    def watch(self, call: WatchCall) -> "Watcher":
         """A watch, not entered yet; see `Backend.watch`."""
         service = self._watches_on(call.stream)
         if call.views:
-            return ViewedWatcher(service, call.options, call.start_revision, call.timeout, call.views)
-        return Watcher(service, call.options, call.start_revision, call.timeout)
+            return watching.ViewedWatcher(service, call.options, call.start_revision, call.timeout, call.views)
+        return watching.Watcher(service, call.options, call.start_revision, call.timeout)
 
-    def _watches_on(self, stream: str) -> WatchService:
+    def _watches_on(self, stream: str) -> "WatchService":
         service = self._services.get(stream)
         if service is None:
             service = self._services[stream] = self._service_on(stream)
@@ -219,5 +235,5 @@ class ClientBackend:
                 self._common = service
         return service
 
-    def _service_on(self, stream: str) -> WatchService:
-        return WatchService(self._invoker, self.do, stream)
+    def _service_on(self, stream: str) -> "WatchService":
+        return watching.WatchService(self._invoker, self.do, stream)

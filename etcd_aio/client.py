@@ -7,10 +7,10 @@ import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from types import TracebackType
-from typing import Final, NoReturn, Self, Unpack
+from typing import TYPE_CHECKING, Final, NoReturn, Self, Unpack
 
+from etcd_aio import config, pb
 from etcd_aio._version import __version__
-from etcd_aio.admin import Auth, Cluster, Maintenance, Versions
 from etcd_aio.arguments import encode_key, flag, whole_number
 from etcd_aio.backend import Backend, ClientBackend, Shared
 from etcd_aio.balancer import Balancer, Choice, PolicyName
@@ -25,22 +25,22 @@ from etcd_aio.config import (
     ClientOptions,
     EndpointSecurity,
     check_options,
-    client_options,
     endpoints_from,
-    parse_url,
-    read_environment,
     resolver_from,
 )
 from etcd_aio.discovery import Discovery
 from etcd_aio.error_handler import Invoker, Lifetime, RetryPolicy, TokenFunction, credentials_from
 from etcd_aio.errors import PermissionDeniedError
-from etcd_aio.lease import LeaseKeeper, Leases
+from etcd_aio.late_parts import LateParts
 from etcd_aio.methods import API_VERSION, COMPACT
 from etcd_aio.observing import Observer, ObserverGroup, with_defaults
-from etcd_aio.pb import CompactionRequest
 from etcd_aio.store import Store
 from etcd_aio.transport import EngineFactory, EngineName, RequestMetadata, TransportOptions, alpn_of, create_engine
-from etcd_aio.types import CompactResult, EndpointStatistics, EndpointVersions, KeyLike, StreamStatistics
+from etcd_aio.types import CompactResult, EndpointStatistics, KeyLike, StreamStatistics
+
+if TYPE_CHECKING:
+    from etcd_aio.admin import Auth, Cluster, Maintenance
+    from etcd_aio.types import EndpointVersions
 
 _CLOSE_SECONDS: Final = 0.5
 """Seconds that exactly-once blocks, caches and revocations get to end when the client is closed: as locks."""
@@ -246,27 +246,23 @@ class Client(Store, AsyncBlock):
         )
         self._observers = group
         self._invoker = invoker
-        self._keeper = LeaseKeeper(invoker)
         shared = Shared(name, timeout, invoker.clock, self._ask_versions)
-        backend: Backend = ClientBackend(invoker, Leases(self._keeper), shared, self.__repr__)
+
+        async def http_get(endpoint: str, path: str) -> bytes:
+            self._lifetime.enter()
+            return await made.http_get(self._balancer.target(endpoint), path)
+
+        self._late = LateParts(invoker, http_get)
+        backend: Backend = ClientBackend(invoker, lambda: self._late.leases, shared, self.__repr__)
         if namespace is not None:
             from etcd_aio.views import PrefixView
 
             backend = PrefixView(backend, encode_key(namespace, "the namespace"))
         super().__init__(backend)
-        self._auth = Auth(invoker)
-        self._cluster = Cluster(invoker)
-
-        async def get(endpoint: str, path: str) -> bytes:
-            self._lifetime.enter()
-            return await made.http_get(self._balancer.target(endpoint), path)
-
-        self._maintenance = Maintenance(invoker, get)
-        self._versions = Versions(invoker, get)
         self._discovery = Discovery(
             self._balancer,
             resolver,
-            lambda seconds: self._cluster.members(timeout=seconds),
+            lambda seconds: self.cluster.members(timeout=seconds),
             check=security.check,
             has_tls=security.has_tls,
             auto_sync=auto_sync,
@@ -296,8 +292,8 @@ class Client(Store, AsyncBlock):
         Raises:
             ConfigError: the URL or an option is invalid. The message repeats no secret.
         """
-        settings = parse_url(url)
-        found = client_options(settings, options)
+        settings = config.parse_url(url)
+        found = config.client_options(settings, options)
         return cls(settings.endpoints, discovery_srv=settings.discovery_srv, **found)
 
     @classmethod
@@ -316,8 +312,8 @@ class Client(Store, AsyncBlock):
         Raises:
             ConfigError: a variable or an option is invalid. The message names the variable, but not its value.
         """
-        settings = read_environment(os.environ if environ is None else environ, has_tls="tls" in options)
-        found = client_options(settings, options)
+        settings = config.read_environment(os.environ if environ is None else environ, has_tls="tls" in options)
+        found = config.client_options(settings, options)
         return cls(settings.endpoints, discovery_srv=settings.discovery_srv, **found)
 
     def __del__(self, warn: Callable[..., None] = warnings.warn) -> None:  # at exit the module may be gone
@@ -342,19 +338,19 @@ class Client(Store, AsyncBlock):
     # The cluster.
 
     @property
-    def cluster(self) -> Cluster:
+    def cluster(self) -> "Cluster":
         """The calls about the members of the cluster: members, add, add_learner, remove, update, promote."""
-        return self._cluster
+        return self._late.cluster
 
     @property
-    def maintenance(self) -> Maintenance:
+    def maintenance(self) -> "Maintenance":
         """Maintenance calls: status, alarms, defragment, move_leader, snapshot and others."""
-        return self._maintenance
+        return self._late.maintenance
 
     @property
-    def auth(self) -> Auth:
+    def auth(self) -> "Auth":
         """The calls about users, roles and permissions."""
-        return self._auth
+        return self._late.auth
 
     async def compact(
         self,
@@ -379,7 +375,7 @@ class Client(Store, AsyncBlock):
             CompactedError: this revision was compacted before.
             FutureRevisionError: the store has not reached the revision.
         """
-        request = CompactionRequest(
+        request = pb.CompactionRequest(
             revision=whole_number(revision, "revision", minimum=1), physical=flag(physical, "physical")
         )
         return await self._invoker.unary(COMPACT, request, timeout=timeout, retry=retry)
@@ -412,7 +408,7 @@ class Client(Store, AsyncBlock):
         if self._reject_old_cluster:
             try:
                 await self.wait_ready()
-                await self._versions.reject_old(self._connect_timeout)
+                await self._late.versions.reject_old(self._connect_timeout)
             except BaseException:  # also a cancellation: the caller gets no client to close
                 await self.aclose()
                 raise
@@ -462,7 +458,9 @@ class Client(Store, AsyncBlock):
         """
         try:
             has_more_to_end = (
-                self.leases.used_pool or self.backend.shared.blocks or self._keeper.unsettled or self._closings
+                (self._late.has_leases and (self.leases.used_pool or self._late.keeper.unsettled))
+                or self.backend.shared.blocks
+                or self._closings
             )
             if has_more_to_end and self._lifetime.is_used and not self._lifetime.is_closed:
                 self._lifetime.enter()
@@ -486,7 +484,7 @@ class Client(Store, AsyncBlock):
                 await self.leases.pool.aclose()  # also if it is new: from now on it lends nothing
                 while True:
                     self._end_new_blocks()  # those that were entered meanwhile
-                    waiting = [task for task in (*self._closings, *self._keeper.unsettled) if not task.done()]
+                    waiting = [task for task in (*self._closings, *self._late.keeper.unsettled) if not task.done()]
                     left = ends - loop.time()
                     if not waiting or left <= 0:
                         return
@@ -556,9 +554,9 @@ class Client(Store, AsyncBlock):
         self._lifetime.enter()
         return await self._discovery.sync(timeout)
 
-    async def _ask_versions(self, timeout: Timeout) -> tuple[EndpointVersions, ...]:
+    async def _ask_versions(self, timeout: Timeout) -> "tuple[EndpointVersions, ...]":
         self._lifetime.enter()
-        return await self._versions.ask(timeout)
+        return await self._late.versions.ask(timeout)
 
     def statistics(self) -> tuple[EndpointStatistics, ...]:
         """State, health and traffic of each endpoint, in the order given; empty before the first use."""

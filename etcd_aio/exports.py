@@ -1,21 +1,46 @@
-"""The `__all__` of a public package: the names that its `__init__` imports, so that each of them is written once.
+"""The names of a package, each imported at its first use.
 
-In every `__init__` of the library, `import A as A` exports A. This is all that type checkers and editors need, so
-`__all__` is hidden from them: declared without a list, it would export nothing. At run time, `from package import *`
-would also take the submodules, which `__all__` leaves out.
+In every `__init__` of the library, `from module import A as A` exports A. This is all that type checkers and editors
+need, and it stands under `if TYPE_CHECKING`, so that it is not run: to import all of a package for one of its names is
+most of the time that a short program takes. `_exports.py` has the same names for `late_names`, made from these imports
+by `python -m release.exports --write`.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable
+from sys import modules
 from types import ModuleType
-from typing import Final
+from typing import TypeAlias
 
-_TOOLS: Final = frozenset({"TYPE_CHECKING", "public_names"})
+from etcd_aio._exports import EXPORTS
+
+Door: TypeAlias = tuple[Callable[[str], object], Callable[[], list[str]], list[str]]
 
 
-def public_names(namespace: Mapping[str, object]) -> list[str]:
-    """The names in the globals of a package, sorted, without modules and private names."""
-    return sorted(
-        name
-        for name, value in namespace.items()
-        if not name.startswith("_") and not isinstance(value, ModuleType) and name not in _TOOLS
-    )
+def _imported(module: str) -> ModuleType:
+    """Import a module; unlike the functions of `importlib` this is seen by `python -X importtime`."""
+    __import__(module)
+    return modules[module]
+
+
+def late_names(package: str) -> Door:
+    """The `__getattr__`, `__dir__` and `__all__` of a package. Its modules are attributes too, as if imported."""
+    homes = {name: module for module, names in EXPORTS[package].items() for name in names.split()}
+    namespace = vars(modules[package])
+
+    def find(name: str) -> object:
+        home = homes.get(name, package)
+        if home != package:
+            found = namespace[name] = getattr(_imported(home), name)
+            return found
+        if not name.startswith("_"):
+            try:
+                return _imported(f"{package}.{name}")
+            except ModuleNotFoundError as error:
+                if error.name != f"{package}.{name}":
+                    raise
+        raise AttributeError(f"module {package!r} has no attribute {name!r}")
+
+    def names() -> list[str]:
+        return sorted({*namespace, *homes})
+
+    return find, names, sorted(homes)

@@ -4,47 +4,17 @@ Whether an attempt is repeated is decided by the error handler. The column `repe
 client. Where that repeats a mutation, or does not repeat a read, a comment says what the API has to do.
 """
 
-from dataclasses import dataclass
+from collections.abc import Callable
 from enum import Enum
-from typing import Any, Final, Generic, TypeAlias, TypeVar
+from typing import Any, Final, Generic, NoReturn, TypeAlias, TypeVar
 
-from etcd_aio import pb
-from etcd_aio.types import (
-    AuthenticateResult,
-    AuthStatus,
-    CompactResult,
-    DefragmentResult,
-    DeleteResult,
-    DowngradeResult,
-    HashKVResult,
-    HashResult,
-    LeaseKeepAliveResult,
-    LeaseListResult,
-    LeaseRevokeResult,
-    LeaseTimeToLiveResult,
-    MemberAddResult,
-    MemberListResult,
-    MemberPromoteResult,
-    MemberRemoveResult,
-    MemberUpdateResult,
-    MoveLeaderResult,
-    PutResult,
-    RangeChunk,
-    RangeResult,
-    Result,
-    RoleListResult,
-    SnapshotChunk,
-    StatusResult,
-    TxnResult,
-    UserListResult,
-    WatchReply,
-)
+from etcd_aio import pb, types
 
 API_VERSION: Final = "3.7"
 """The release whose .proto files this client was generated from."""
 
-Request = TypeVar("Request", bound=pb.Message)
-Reply = TypeVar("Reply", bound=pb.Message | Result)
+Request = TypeVar("Request", bound="pb.Message")
+Reply = TypeVar("Reply", bound="pb.Message | types.Result")
 
 
 class Cardinality(Enum):
@@ -60,9 +30,15 @@ SERVER_STREAMING: Final = Cardinality.SERVER_STREAMING
 BIDIRECTIONAL: Final = Cardinality.BIDIRECTIONAL
 
 
-@dataclass(frozen=True, slots=True, repr=False)
+_LATE: Final = ("request", "reply")
+
+
 class Method(Generic[Request, Reply]):
     """One RPC.
+
+    Args:
+        request, reply: return the classes. Both are found at the first use of a method: to import all of etcd's
+            messages takes longer than a call.
 
     Attributes:
         name: service and method, such as "KV/Range", for errors and statistics.
@@ -87,9 +63,46 @@ class Method(Generic[Request, Reply]):
     cardinality: Cardinality
     repeatable: bool
     is_mutation: bool
-    served_by_learner: bool = False
-    is_member_local: bool = False
-    since: str = ""
+    served_by_learner: bool
+    is_member_local: bool
+    since: str
+
+    def __init__(
+        self,
+        name: str,
+        request: Callable[[], type[Request]],
+        reply: Callable[[], type[Reply]],
+        cardinality: Cardinality,
+        *,
+        package: str,
+        repeatable: bool,
+        is_mutation: bool,
+        served_by_learner: bool = False,
+        is_member_local: bool = False,
+        since: str = "",
+    ) -> None:
+        vars(self).update(
+            name=name,
+            path=f"/{package}.{name}",
+            _classes=(request, reply),
+            cardinality=cardinality,
+            repeatable=repeatable,
+            is_mutation=is_mutation,
+            served_by_learner=served_by_learner,
+            is_member_local=is_member_local,
+            since=since,
+        )
+
+    def __getattr__(self, name: str) -> type:
+        """The class of the requests or replies, at its first use."""
+        if name not in _LATE:
+            raise AttributeError(f"a Method has no attribute {name!r}")
+        found: type = vars(self)["_classes"][_LATE.index(name)]()
+        vars(self)[name] = found
+        return found
+
+    def __setattr__(self, name: str, value: object) -> NoReturn:
+        raise AttributeError(f"a Method does not change: cannot assign {name!r}")
 
     def __repr__(self) -> str:
         return f"<Method {self.name}>"
@@ -101,8 +114,8 @@ AnyMethod: TypeAlias = Method[Any, Any]
 
 def _read(
     name: str,
-    request: type[Request],
-    reply: type[Reply],
+    request: Callable[[], type[Request]],
+    reply: Callable[[], type[Reply]],
     cardinality: Cardinality = UNARY,
     *,
     package: str = "etcdserverpb",
@@ -111,117 +124,172 @@ def _read(
     is_member_local: bool = False,
     since: str = "",
 ) -> Method[Request, Reply]:
-    path = f"/{package}.{name}"
-    return Method(name, path, request, reply, cardinality, repeatable, False, served_by_learner, is_member_local, since)
+    return Method(
+        name,
+        request,
+        reply,
+        cardinality,
+        package=package,
+        repeatable=repeatable,
+        is_mutation=False,
+        served_by_learner=served_by_learner,
+        is_member_local=is_member_local,
+        since=since,
+    )
 
 
 def _mutation(
     name: str,
-    request: type[Request],
-    reply: type[Reply],
+    request: Callable[[], type[Request]],
+    reply: Callable[[], type[Reply]],
     cardinality: Cardinality = UNARY,
     *,
     repeatable: bool = False,
     is_member_local: bool = False,
     since: str = "",
 ) -> Method[Request, Reply]:
-    path = f"/etcdserverpb.{name}"
     return Method(
-        name, path, request, reply, cardinality, repeatable, True, is_member_local=is_member_local, since=since
+        name,
+        request,
+        reply,
+        cardinality,
+        package="etcdserverpb",
+        repeatable=repeatable,
+        is_mutation=True,
+        is_member_local=is_member_local,
+        since=since,
     )
 
 
 # --- KV ---
 
 # A learner serves serializable ranges only, and refuses the others before they run.
-RANGE: Final = _read("KV/Range", pb.RangeRequest, RangeResult, served_by_learner=True)
+RANGE: Final = _read("KV/Range", lambda: pb.RangeRequest, lambda: types.RangeResult, served_by_learner=True)
 # The Go client does not repeat it: after the first reply, only the owner can continue behind the last key, at the same
 # revision. `StreamedReply` does so at every step, and may repeat it at any time.
 RANGE_STREAM: Final = _read(
-    "KV/RangeStream", pb.RangeRequest, RangeChunk, SERVER_STREAMING, repeatable=False, since="3.7"
+    "KV/RangeStream", lambda: pb.RangeRequest, lambda: types.RangeChunk, SERVER_STREAMING, repeatable=False, since="3.7"
 )
-PUT: Final = _mutation("KV/Put", pb.PutRequest, PutResult)
-DELETE_RANGE: Final = _mutation("KV/DeleteRange", pb.DeleteRangeRequest, DeleteResult)
+PUT: Final = _mutation("KV/Put", lambda: pb.PutRequest, lambda: types.PutResult)
+DELETE_RANGE: Final = _mutation("KV/DeleteRange", lambda: pb.DeleteRangeRequest, lambda: types.DeleteResult)
 # A txn that only reads is repeatable too. The row cannot see that, the API can, and has to tell the error handler.
-TXN: Final = _mutation("KV/Txn", pb.TxnRequest, TxnResult)
-COMPACT: Final = _mutation("KV/Compact", pb.CompactionRequest, CompactResult)
+TXN: Final = _mutation("KV/Txn", lambda: pb.TxnRequest, lambda: types.TxnResult)
+COMPACT: Final = _mutation("KV/Compact", lambda: pb.CompactionRequest, lambda: types.CompactResult)
 
 # --- Watch ---
 
 # Its owner creates each watcher again at its next revision, so opening the stream again is safe at any time.
-WATCH: Final = _read("Watch/Watch", pb.WatchRequest, WatchReply, BIDIRECTIONAL)
+WATCH: Final = _read("Watch/Watch", lambda: pb.WatchRequest, lambda: types.WatchReply, BIDIRECTIONAL)
 
 # --- Lease ---
 
 # With ID 0 the server chooses, so a repetition grants a second lease and the first one lingers until its TTL ends. The
 # API has to draw the ID itself; then "lease already exists" after an unknown outcome means that it was granted. An ID
 # that the user chose may be the lease of another client: there the error stands.
-LEASE_GRANT: Final = _mutation("Lease/LeaseGrant", pb.LeaseGrantRequest, pb.LeaseGrantResponse, repeatable=True)
+LEASE_GRANT: Final = _mutation(
+    "Lease/LeaseGrant", lambda: pb.LeaseGrantRequest, lambda: pb.LeaseGrantResponse, repeatable=True
+)
 # A repetition is answered "lease not found" if the first attempt got through. After an unknown outcome that is success:
 # the lease is gone.
-LEASE_REVOKE: Final = _mutation("Lease/LeaseRevoke", pb.LeaseRevokeRequest, LeaseRevokeResult, repeatable=True)
+LEASE_REVOKE: Final = _mutation(
+    "Lease/LeaseRevoke", lambda: pb.LeaseRevokeRequest, lambda: types.LeaseRevokeResult, repeatable=True
+)
 # To renew twice is to renew once, a little later. Its owner sends every lease's ID again on the new stream.
 LEASE_KEEP_ALIVE: Final = _mutation(
-    "Lease/LeaseKeepAlive", pb.LeaseKeepAliveRequest, LeaseKeepAliveResult, BIDIRECTIONAL, repeatable=True
+    "Lease/LeaseKeepAlive",
+    lambda: pb.LeaseKeepAliveRequest,
+    lambda: types.LeaseKeepAliveResult,
+    BIDIRECTIONAL,
+    repeatable=True,
 )
-LEASE_TIME_TO_LIVE: Final = _read("Lease/LeaseTimeToLive", pb.LeaseTimeToLiveRequest, LeaseTimeToLiveResult)
-LEASE_LEASES: Final = _read("Lease/LeaseLeases", pb.LeaseLeasesRequest, LeaseListResult)
+LEASE_TIME_TO_LIVE: Final = _read(
+    "Lease/LeaseTimeToLive", lambda: pb.LeaseTimeToLiveRequest, lambda: types.LeaseTimeToLiveResult
+)
+LEASE_LEASES: Final = _read("Lease/LeaseLeases", lambda: pb.LeaseLeasesRequest, lambda: types.LeaseListResult)
 
 # --- Cluster ---
 
-MEMBER_ADD: Final = _mutation("Cluster/MemberAdd", pb.MemberAddRequest, MemberAddResult)
-MEMBER_REMOVE: Final = _mutation("Cluster/MemberRemove", pb.MemberRemoveRequest, MemberRemoveResult)
-MEMBER_UPDATE: Final = _mutation("Cluster/MemberUpdate", pb.MemberUpdateRequest, MemberUpdateResult)
-MEMBER_LIST: Final = _read("Cluster/MemberList", pb.MemberListRequest, MemberListResult)
-MEMBER_PROMOTE: Final = _mutation("Cluster/MemberPromote", pb.MemberPromoteRequest, MemberPromoteResult)
+MEMBER_ADD: Final = _mutation("Cluster/MemberAdd", lambda: pb.MemberAddRequest, lambda: types.MemberAddResult)
+MEMBER_REMOVE: Final = _mutation(
+    "Cluster/MemberRemove", lambda: pb.MemberRemoveRequest, lambda: types.MemberRemoveResult
+)
+MEMBER_UPDATE: Final = _mutation(
+    "Cluster/MemberUpdate", lambda: pb.MemberUpdateRequest, lambda: types.MemberUpdateResult
+)
+MEMBER_LIST: Final = _read("Cluster/MemberList", lambda: pb.MemberListRequest, lambda: types.MemberListResult)
+MEMBER_PROMOTE: Final = _mutation(
+    "Cluster/MemberPromote", lambda: pb.MemberPromoteRequest, lambda: types.MemberPromoteResult
+)
 
 # --- Maintenance ---
 
 # Lists, raises or disarms. A repeated disarm changes nothing, but answers with no alarm if the first one got through:
 # the API must not read that as "there was none".
-ALARM: Final = _mutation("Maintenance/Alarm", pb.AlarmRequest, pb.AlarmResponse, repeatable=True)
+ALARM: Final = _mutation("Maintenance/Alarm", lambda: pb.AlarmRequest, lambda: pb.AlarmResponse, repeatable=True)
 STATUS: Final = _read(
-    "Maintenance/Status", pb.StatusRequest, StatusResult, served_by_learner=True, is_member_local=True
+    "Maintenance/Status",
+    lambda: pb.StatusRequest,
+    lambda: types.StatusResult,
+    served_by_learner=True,
+    is_member_local=True,
 )
 # Its member serves no other client meanwhile, and a repetition would start over.
-DEFRAGMENT: Final = _mutation("Maintenance/Defragment", pb.DefragmentRequest, DefragmentResult, is_member_local=True)
-HASH: Final = _read("Maintenance/Hash", pb.HashRequest, HashResult, is_member_local=True)
-HASH_KV: Final = _read("Maintenance/HashKV", pb.HashKvRequest, HashKVResult, is_member_local=True)
+DEFRAGMENT: Final = _mutation(
+    "Maintenance/Defragment", lambda: pb.DefragmentRequest, lambda: types.DefragmentResult, is_member_local=True
+)
+HASH: Final = _read("Maintenance/Hash", lambda: pb.HashRequest, lambda: types.HashResult, is_member_local=True)
+HASH_KV: Final = _read("Maintenance/HashKV", lambda: pb.HashKvRequest, lambda: types.HashKVResult, is_member_local=True)
 # Only until its first reply: chunks of two members' databases do not fit together (`StreamedReply(resumes=False)`).
 SNAPSHOT: Final = _read(
-    "Maintenance/Snapshot", pb.SnapshotRequest, SnapshotChunk, SERVER_STREAMING, served_by_learner=True
+    "Maintenance/Snapshot",
+    lambda: pb.SnapshotRequest,
+    lambda: types.SnapshotChunk,
+    SERVER_STREAMING,
+    served_by_learner=True,
 )
 # Only the leader serves it, and after an attempt that got through the member that was asked leads no more: a repetition
 # is then answered "not leader". The API has to send it to the leader, and after an unknown outcome to look who leads.
-MOVE_LEADER: Final = _mutation("Maintenance/MoveLeader", pb.MoveLeaderRequest, MoveLeaderResult, repeatable=True)
-DOWNGRADE: Final = _mutation("Maintenance/Downgrade", pb.DowngradeRequest, DowngradeResult, since="3.5")
+MOVE_LEADER: Final = _mutation(
+    "Maintenance/MoveLeader", lambda: pb.MoveLeaderRequest, lambda: types.MoveLeaderResult, repeatable=True
+)
+DOWNGRADE: Final = _mutation(
+    "Maintenance/Downgrade", lambda: pb.DowngradeRequest, lambda: types.DowngradeResult, since="3.5"
+)
 
 # --- Auth ---
 
-AUTH_ENABLE: Final = _mutation("Auth/AuthEnable", pb.AuthEnableRequest, pb.AuthEnableResponse)
-AUTH_DISABLE: Final = _mutation("Auth/AuthDisable", pb.AuthDisableRequest, pb.AuthDisableResponse)
+AUTH_ENABLE: Final = _mutation("Auth/AuthEnable", lambda: pb.AuthEnableRequest, lambda: pb.AuthEnableResponse)
+AUTH_DISABLE: Final = _mutation("Auth/AuthDisable", lambda: pb.AuthDisableRequest, lambda: pb.AuthDisableResponse)
 # The Go client repeats neither of these two, though both may be: the second costs the server one more password hash and
 # one more token, no more. A caller that needs the answer passes `retry="always"`.
-AUTH_STATUS: Final = _read("Auth/AuthStatus", pb.AuthStatusRequest, AuthStatus, repeatable=False, since="3.5")
-AUTHENTICATE: Final = _read("Auth/Authenticate", pb.AuthenticateRequest, AuthenticateResult, repeatable=False)
-USER_ADD: Final = _mutation("Auth/UserAdd", pb.AuthUserAddRequest, pb.AuthUserAddResponse)
-USER_GET: Final = _read("Auth/UserGet", pb.AuthUserGetRequest, pb.AuthUserGetResponse)
-USER_LIST: Final = _read("Auth/UserList", pb.AuthUserListRequest, UserListResult)
-USER_DELETE: Final = _mutation("Auth/UserDelete", pb.AuthUserDeleteRequest, pb.AuthUserDeleteResponse)
-USER_CHANGE_PASSWORD: Final = _mutation(
-    "Auth/UserChangePassword", pb.AuthUserChangePasswordRequest, pb.AuthUserChangePasswordResponse
+AUTH_STATUS: Final = _read(
+    "Auth/AuthStatus", lambda: pb.AuthStatusRequest, lambda: types.AuthStatus, repeatable=False, since="3.5"
 )
-USER_GRANT_ROLE: Final = _mutation("Auth/UserGrantRole", pb.AuthUserGrantRoleRequest, pb.AuthUserGrantRoleResponse)
-USER_REVOKE_ROLE: Final = _mutation("Auth/UserRevokeRole", pb.AuthUserRevokeRoleRequest, pb.AuthUserRevokeRoleResponse)
-ROLE_ADD: Final = _mutation("Auth/RoleAdd", pb.AuthRoleAddRequest, pb.AuthRoleAddResponse)
-ROLE_GET: Final = _read("Auth/RoleGet", pb.AuthRoleGetRequest, pb.AuthRoleGetResponse)
-ROLE_LIST: Final = _read("Auth/RoleList", pb.AuthRoleListRequest, RoleListResult)
-ROLE_DELETE: Final = _mutation("Auth/RoleDelete", pb.AuthRoleDeleteRequest, pb.AuthRoleDeleteResponse)
+AUTHENTICATE: Final = _read(
+    "Auth/Authenticate", lambda: pb.AuthenticateRequest, lambda: types.AuthenticateResult, repeatable=False
+)
+USER_ADD: Final = _mutation("Auth/UserAdd", lambda: pb.AuthUserAddRequest, lambda: pb.AuthUserAddResponse)
+USER_GET: Final = _read("Auth/UserGet", lambda: pb.AuthUserGetRequest, lambda: pb.AuthUserGetResponse)
+USER_LIST: Final = _read("Auth/UserList", lambda: pb.AuthUserListRequest, lambda: types.UserListResult)
+USER_DELETE: Final = _mutation("Auth/UserDelete", lambda: pb.AuthUserDeleteRequest, lambda: pb.AuthUserDeleteResponse)
+USER_CHANGE_PASSWORD: Final = _mutation(
+    "Auth/UserChangePassword", lambda: pb.AuthUserChangePasswordRequest, lambda: pb.AuthUserChangePasswordResponse
+)
+USER_GRANT_ROLE: Final = _mutation(
+    "Auth/UserGrantRole", lambda: pb.AuthUserGrantRoleRequest, lambda: pb.AuthUserGrantRoleResponse
+)
+USER_REVOKE_ROLE: Final = _mutation(
+    "Auth/UserRevokeRole", lambda: pb.AuthUserRevokeRoleRequest, lambda: pb.AuthUserRevokeRoleResponse
+)
+ROLE_ADD: Final = _mutation("Auth/RoleAdd", lambda: pb.AuthRoleAddRequest, lambda: pb.AuthRoleAddResponse)
+ROLE_GET: Final = _read("Auth/RoleGet", lambda: pb.AuthRoleGetRequest, lambda: pb.AuthRoleGetResponse)
+ROLE_LIST: Final = _read("Auth/RoleList", lambda: pb.AuthRoleListRequest, lambda: types.RoleListResult)
+ROLE_DELETE: Final = _mutation("Auth/RoleDelete", lambda: pb.AuthRoleDeleteRequest, lambda: pb.AuthRoleDeleteResponse)
 ROLE_GRANT_PERMISSION: Final = _mutation(
-    "Auth/RoleGrantPermission", pb.AuthRoleGrantPermissionRequest, pb.AuthRoleGrantPermissionResponse
+    "Auth/RoleGrantPermission", lambda: pb.AuthRoleGrantPermissionRequest, lambda: pb.AuthRoleGrantPermissionResponse
 )
 ROLE_REVOKE_PERMISSION: Final = _mutation(
-    "Auth/RoleRevokePermission", pb.AuthRoleRevokePermissionRequest, pb.AuthRoleRevokePermissionResponse
+    "Auth/RoleRevokePermission", lambda: pb.AuthRoleRevokePermissionRequest, lambda: pb.AuthRoleRevokePermissionResponse
 )
 
 ALL: Final[tuple[AnyMethod, ...]] = tuple(value for value in tuple(vars().values()) if isinstance(value, Method))
@@ -232,15 +300,15 @@ ALL: Final[tuple[AnyMethod, ...]] = tuple(value for value in tuple(vars().values
 _HEALTH: Final = "grpc.health.v1"
 HEALTH_CHECK: Final = _read(
     "Health/Check",
-    pb.health.HealthCheckRequest,
-    pb.health.HealthCheckResponse,
+    lambda: pb.health.HealthCheckRequest,
+    lambda: pb.health.HealthCheckResponse,
     package=_HEALTH,
     is_member_local=True,
 )
 HEALTH_WATCH: Final = _read(
     "Health/Watch",
-    pb.health.HealthCheckRequest,
-    pb.health.HealthCheckResponse,
+    lambda: pb.health.HealthCheckRequest,
+    lambda: pb.health.HealthCheckResponse,
     SERVER_STREAMING,
     package=_HEALTH,
     is_member_local=True,

@@ -11,13 +11,12 @@ from etcd_aio.base.call_options import UNSET, Timeout
 from etcd_aio.base.reprs import when_constructed
 from etcd_aio.calls import StoreCalls, Writer
 from etcd_aio.kv import op
-from etcd_aio.lease import OnLost
 from etcd_aio.types import KeyLike, KeyRange, KeyValue, ValueLike
-from etcd_aio.watch import wait_deleted
 
 if TYPE_CHECKING:
     from etcd_aio.cache import Cache
     from etcd_aio.concurrency import Election, Lock, RWLock, Semaphore, Session
+    from etcd_aio.lease import OnLost
     from etcd_aio.once import ExactlyOnce
     from etcd_aio.recipes import Isolation, Kubernetes, StmResult, Transaction
     from etcd_aio.services import Endpoints, JSONValue, OnConflict, Registration
@@ -51,7 +50,7 @@ class Store(StoreCalls):
         timeout: float | None = None,
         value: ValueLike | None = None,
         margin: float | None = None,
-        on_lost: OnLost = "cancel",
+        on_lost: "OnLost" = "cancel",
         reentrant: bool = False,
     ) -> "Lock":
         """A lock for a block of code: `async with client.lock("jobs/42") as lock:`.
@@ -93,7 +92,7 @@ class Store(StoreCalls):
         ttl: int = 10,
         value: ValueLike | None = None,
         margin: float | None = None,
-        on_lost: OnLost = "cancel",
+        on_lost: "OnLost" = "cancel",
     ) -> "RWLock":
         """A lock for many readers or one writer: `async with client.rwlock("catalog").reading() as lock:`.
 
@@ -113,7 +112,7 @@ class Store(StoreCalls):
         ttl: int = 10,
         timeout: float | None = None,
         margin: float | None = None,
-        on_lost: OnLost = "cancel",
+        on_lost: "OnLost" = "cancel",
     ) -> "Semaphore":
         """Permits for a block of code: `async with client.semaphore("gpu", limit=3) as permit:`.
 
@@ -141,7 +140,7 @@ class Store(StoreCalls):
         )
 
     def election(
-        self, name: KeyLike, *, ttl: int = 10, margin: float | None = None, on_lost: OnLost = "cancel"
+        self, name: KeyLike, *, ttl: int = 10, margin: float | None = None, on_lost: "OnLost" = "cancel"
     ) -> "Election":
         """An election: one leader among the candidates of a name.
 
@@ -167,7 +166,7 @@ class Store(StoreCalls):
 
         return Election(self, self.leases.pool, name, ttl=ttl, margin=margin, on_lost=on_lost)
 
-    def session(self, *, ttl: int = 60, on_lost: OnLost = "cancel") -> "Session":
+    def session(self, *, ttl: int = 60, on_lost: "OnLost" = "cancel") -> "Session":
         """One lease for several locks, and for keys of your own: `async with client.session() as session:`.
 
         Locks by themselves are better off with a lease each, as `lock()` gives them. A session is for what must live
@@ -199,6 +198,8 @@ class Store(StoreCalls):
         """
         whole_number(revision, "revision")
         look = op.get(key, keys_only=True)
+        from etcd_aio.watch import wait_deleted
+
         await wait_deleted(
             lambda: self.watch(look.key, filters=("no_put",), timeout=None),
             lambda: self.do(look, timeout=None),

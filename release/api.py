@@ -23,6 +23,7 @@ from typing import Final
 
 import griffe
 
+from release.late import LateDataclasses
 from release.public import INTERNAL, PUBLIC
 from release.version import notes, read_version
 
@@ -69,7 +70,8 @@ def undocumented(public: Mapping[str, str], shown: Collection[str]) -> list[str]
 
 
 def _load(folder: Path) -> griffe.GriffeLoader:
-    loader = griffe.GriffeLoader(search_paths=[folder])
+    extensions = griffe.load_extensions(LateDataclasses())
+    loader = griffe.GriffeLoader(extensions=extensions, search_paths=[folder])
     for package in _PACKAGES:
         if (folder / package).exists():
             loader.load(package, try_relative_path=False)  # not those of the current folder

@@ -25,10 +25,12 @@ MAY_USE: dict[str, frozenset[str]] = {
     "fake": frozenset({"transport"}),
     "client": frozenset(
         {
-            *{"admin", "backend", "balancer", "config", "discovery", "error_handler", "lease", "store", "transport"},
+            *{"admin", "backend", "balancer", "config", "discovery", "error_handler", "late_parts", "lease", "store"},
+            "transport",
             "views",
         }
     ),
+    "late_parts": frozenset({"admin", "error_handler", "lease"}),
     "store": frozenset(
         {"cache", "calls", "concurrency", "kv", "lease", "once", "recipes", "services", "views", "watch"}
     ),
@@ -59,11 +61,14 @@ MAY_USE: dict[str, frozenset[str]] = {
 # What every package may use, and which uses nothing but itself.
 BASE = frozenset(
     {
+        "_exports",
         "_version",
         "arguments",
         "base",
+        "dataclass",
         "errors",
         "exports",
+        "fast_frozen",
         "observing",
         "types",
     }
@@ -250,6 +255,11 @@ PURE = (
 )
 MAY_READ_VARIABLES = frozenset({"base/accelerator"})  # pure but for one variable, which is read at import
 LONGEST_FILE = 600
+# Packages that few programs import, and use then, may have the dataclasses of the standard library. So may files with
+# a class without slots.
+LOADED_WITH_ALL_ELSE = frozenset({"contrib", "dataclass", "fake", "http2", "testing"})
+COMPLETE = frozenset({"cli/restore"})
+GENERATED = frozenset({"generated", "pb"})
 # The pytest plugin stands above everything: what it enters, and the modules that pytest loads in every run.
 PLUGIN = PACKAGE.parent / "pytest_etcd_aio"
 PLUGIN_MAY_USE = frozenset(
@@ -274,7 +284,7 @@ PUBLIC_MODULES = frozenset({"etcd_aio.kv.op"})  # users write `from etcd_aio imp
 
 @cache
 def sources() -> list[Path]:
-    return sorted(path for path in PACKAGE.rglob("*.py") if "pb" not in path.relative_to(PACKAGE).parts[:-1])
+    return sorted(path for path in PACKAGE.rglob("*.py") if not GENERATED & {*path.relative_to(PACKAGE).parts[:-1]})
 
 
 def name_of(path: Path) -> str:
@@ -399,6 +409,14 @@ def test_other_projects_are_imported_by_one_package_each(path: Path) -> None:
         foreign = module.split(".")[0]
         if foreign in FOREIGN:
             assert package_of(path) in FOREIGN[foreign], f"{foreign} must not be imported here"
+
+
+@for_each_file
+def test_dataclasses_are_completed_at_their_first_use(path: Path) -> None:
+    """`etcd_aio.dataclass` makes them; the standard library's would take most of the time of an import."""
+    for node in ast.walk(tree_of(path)):
+        if isinstance(node, ast.ImportFrom) and node.module == "dataclasses" and name_of(path) not in COMPLETE:
+            assert package_of(path) in LOADED_WITH_ALL_ELSE or "dataclass" not in {alias.name for alias in node.names}
 
 
 @for_each_file

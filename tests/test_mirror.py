@@ -9,7 +9,11 @@ ROOT = Path(__file__).parent.parent
 PACKAGE = ROOT / "etcd_aio"
 UNIT = ROOT / "tests" / "unit"
 ELSEWHERE = {"proto", "release", ".github"}  # the generator of the messages, and what makes releases
-WITHOUT_TESTS = {"_version": "one constant", "__main__": "one call, which every test of the command line makes"}
+WITHOUT_TESTS = {
+    "_exports": "see exports.py",
+    "_version": "one constant",
+    "__main__": "one call, which every test of the command line makes",
+}
 TESTED_ELSEWHERE = {"pb", "contrib"}  # in tests/contrib: `nox -s contrib` has the libraries for them
 NAMED_BY_NO_UNIT_TEST = {  # the reason, or the tests that test them
     "interfaces": {
@@ -42,7 +46,7 @@ MODULES = sorted(path.stem for path in PACKAGE.glob("*.py") if path.name != "__i
 ALL_MODULES = sorted(
     path.relative_to(PACKAGE).as_posix()
     for path in PACKAGE.rglob("*.py")
-    if path.name != "__init__.py" and "pb" not in path.parts and path.stem not in WITHOUT_TESTS
+    if path.name != "__init__.py" and not {"generated", "pb"} & {*path.parts} and path.stem not in WITHOUT_TESTS
 )
 TESTS = sorted(UNIT.rglob("test_*.py"))
 CONTRIB_TESTS = sorted((ROOT / "tests" / "contrib").glob("test_*.py"))  # those of pages and examples name no module

@@ -8,13 +8,13 @@ is done. Only if a third member leads, the request is sent again, to that member
 
 import asyncio
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from etcd_aio import methods, pb
 from etcd_aio.admin.status import ask_endpoints, status_of
 from etcd_aio.base.call_options import RetryMode, Timeout
 from etcd_aio.base.deadline import time_left
+from etcd_aio.dataclass import dataclass
 from etcd_aio.errors import (
     EtcdError,
     EtcdTimeoutError,

@@ -3,18 +3,20 @@
 from collections.abc import Mapping
 from typing import Final
 
+from etcd_aio import pb
 from etcd_aio.codec import header_of
 from etcd_aio.errors import MalformedReplyError
-from etcd_aio.pb import AlarmResponse, AlarmType, AuthRoleGetResponse, PermissionType
 from etcd_aio.types import ActiveAlarm, Alarm, AlarmResult, KeyPermission, Permission, Role
 
-PERMISSION_TYPES: Final[Mapping[Permission, PermissionType]] = {kind: PermissionType[kind.name] for kind in Permission}
-ALARM_TYPES: Final[Mapping[Alarm, AlarmType]] = {kind: AlarmType[kind.name] for kind in Alarm}
+PERMISSION_TYPES: Final[Mapping[Permission, pb.PermissionType]] = {
+    kind: pb.PermissionType[kind.name] for kind in Permission
+}
+ALARM_TYPES: Final[Mapping[Alarm, pb.AlarmType]] = {kind: pb.AlarmType[kind.name] for kind in Alarm}
 _PERMISSIONS: Final[Mapping[int, Permission]] = {sent: kind for kind, sent in PERMISSION_TYPES.items()}
 _ALARMS: Final[Mapping[int, Alarm]] = {sent: kind for kind, sent in ALARM_TYPES.items()}
 
 
-def role_result(name: str, reply: AuthRoleGetResponse) -> Role:
+def role_result(name: str, reply: "pb.AuthRoleGetResponse") -> Role:
     """Make a role of its reply, which does not repeat the name.
 
     Raises:
@@ -27,7 +29,7 @@ def role_result(name: str, reply: AuthRoleGetResponse) -> Role:
     return Role(header_of(reply.header), name, permissions)
 
 
-def alarm_result(reply: AlarmResponse) -> AlarmResult:
+def alarm_result(reply: "pb.AlarmResponse") -> AlarmResult:
     """Make the result of a reply to an alarm request.
 
     Raises:

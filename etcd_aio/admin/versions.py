@@ -7,13 +7,13 @@ without a user: with authentication on, newer members answer `Status` only to us
 
 import asyncio
 import json
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from etcd_aio.admin.status import ask_endpoints, status_of
 from etcd_aio.base.aio import start_task
 from etcd_aio.base.call_options import Timeout
 from etcd_aio.base.deadline import time_left
+from etcd_aio.dataclass import dataclass
 from etcd_aio.errors import ClientUsageError, EtcdError, NoAvailableEndpointsError, OldClusterError, ServerError
 from etcd_aio.types import EndpointVersions
 

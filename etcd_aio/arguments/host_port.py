@@ -1,7 +1,6 @@
 """The grammar of `host:port`, which endpoints, connection URLs and peer URLs share."""
 
 import re
-from ipaddress import AddressValueError, IPv6Address
 from typing import Final
 
 _HOST: Final = re.compile(r"[a-z0-9._-]+")  # names as DNS and container networks have them, and IPv4 addresses
@@ -21,6 +20,8 @@ def split_host_port(text: str) -> tuple[str, int | None]:
         address, bracket, tail = text[1:].partition("]")
         if not bracket or (tail and not tail.startswith(":")):
             raise ValueError("has an unfinished [IPv6] address")
+        from ipaddress import AddressValueError, IPv6Address
+
         try:
             host = str(IPv6Address(address))
         except AddressValueError:

@@ -8,7 +8,7 @@ import asyncio
 import random as random_module
 from collections.abc import Callable
 
-from etcd_aio import codec
+from etcd_aio import codec, errors
 from etcd_aio.base.deadline import NEVER
 from etcd_aio.errors import (
     AttemptFailure,
@@ -17,10 +17,8 @@ from etcd_aio.errors import (
     ConnectError,
     Delivery,
     NotSupportedForLearnerError,
-    server_error,
 )
 from etcd_aio.methods import STATUS, WATCH
-from etcd_aio.pb import StatusRequest, WatchCreateRequest, WatchRequest
 from etcd_aio.transport import Connection, TimeLimit, shared_patience
 from etcd_aio.types import WatchReply
 
@@ -107,7 +105,7 @@ class ClusterIdentity:
 async def _cluster_id_of(connection: Connection) -> int:
     try:
         # Heavy, like a login: members that hash passwords answer this late too, and pings.
-        raw = await connection.unary(STATUS.path, codec.encode(StatusRequest()), (), NEVER, is_heavy=True)
+        raw = await connection.unary(STATUS.path, codec.write_StatusRequest(), (), NEVER, is_heavy=True)
     except AttemptFailure as failure:
         if not _is_refused(failure, AuthError):
             raise
@@ -124,7 +122,7 @@ async def _cluster_id_by_watch(connection: Connection) -> int:
     """
     stream = await connection.open_stream(WATCH.path, (), NEVER)
     try:
-        await stream.send(codec.encode(WatchRequest(create_request=WatchCreateRequest(key=b"\0"))))
+        await stream.send(codec.write_WatchRequest(create_request=codec.write_WatchCreateRequest(key=b"\0")))
         raw = await stream.receive()
     except AttemptFailure as failure:
         if not _is_refused(failure, NotSupportedForLearnerError):
@@ -136,4 +134,6 @@ async def _cluster_id_by_watch(connection: Connection) -> int:
 
 
 def _is_refused(failure: AttemptFailure, kind: type[Exception]) -> bool:
-    return failure.delivery is Delivery.ANSWERED and isinstance(server_error(failure.code, failure.message), kind)
+    return failure.delivery is Delivery.ANSWERED and isinstance(
+        errors.server_error(failure.code, failure.message), kind
+    )

@@ -10,12 +10,12 @@ member restarts, all its clients dial at once, and it refuses them; the dials th
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
 from typing import Final, Protocol
 
 from etcd_aio.balancer.connection_record import ConnectionRecord
 from etcd_aio.base.aio import start_background_task
 from etcd_aio.base.backoff import Backoff
+from etcd_aio.dataclass import dataclass
 from etcd_aio.errors import ConnectionLostError
 from etcd_aio.transport import Connection, Engine, Target
 

@@ -13,11 +13,11 @@ that every member is verified as itself.
 import re
 import ssl
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from enum import Enum
 from typing import Final
 
 from etcd_aio.arguments import split_host_port
+from etcd_aio.dataclass import dataclass
 from etcd_aio.errors import ConfigError
 from etcd_aio.transport import Target, TLSContext
 

@@ -41,6 +41,7 @@ from enum import Enum
 from math import inf
 from typing import Final
 
+from etcd_aio import errors
 from etcd_aio.errors import (
     AttemptFailure,
     Delivery,
@@ -48,7 +49,6 @@ from etcd_aio.errors import (
     NoLeaderError,
     NotSupportedForLearnerError,
     StatusCode,
-    server_error,
 )
 from etcd_aio.types import Health
 
@@ -233,7 +233,7 @@ def refused_health(error: EtcdError | None) -> Health | None:
 def has_served(failure: AttemptFailure) -> bool:
     """Whether a failed attempt was answered by the service itself, which refuses only this request."""
     is_answer = failure.delivery is Delivery.ANSWERED and failure.code not in _NO_ANSWER_CODES
-    return is_answer and refused_health(server_error(failure.code, failure.message)) is None
+    return is_answer and refused_health(errors.server_error(failure.code, failure.message)) is None
 
 
 def percentile_99(services: Iterable[ServiceHealth]) -> float:

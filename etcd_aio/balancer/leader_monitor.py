@@ -2,18 +2,19 @@
 
 import asyncio
 from collections.abc import Callable
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-from etcd_aio import codec
+from etcd_aio import codec, types
 from etcd_aio.balancer.sub_connection import SubConnection
 from etcd_aio.base.aio import start_background_task
 from etcd_aio.base.backoff import Backoff
 from etcd_aio.base.closing import TwoPartClose, Unwinding
 from etcd_aio.errors import AttemptFailure, MalformedReplyError
 from etcd_aio.methods import STATUS
-from etcd_aio.pb import StatusRequest
 from etcd_aio.transport import Metadata, RequestMetadata
-from etcd_aio.types import StatusResult, newest_leader
+
+if TYPE_CHECKING:
+    from etcd_aio.types import StatusResult
 
 SEARCH_BACKOFF: Final = Backoff(initial=0.1, multiplier=2.0, maximum=1.0, jitter=0.2)
 """Waits between two searches while no leader is found: an election takes about a second."""
@@ -83,12 +84,14 @@ async def find_leader(ready: tuple[SubConnection, ...], metadata: Metadata = ())
         metadata: of the requests.
     """
     answers = await asyncio.gather(*(_status(sub_connection, metadata) for sub_connection in ready))
-    return newest_leader({member: status for member, status in zip(ready, answers, strict=True) if status is not None})
+    return types.newest_leader(
+        {member: status for member, status in zip(ready, answers, strict=True) if status is not None}
+    )
 
 
-async def _status(sub_connection: SubConnection, metadata: Metadata) -> StatusResult | None:
+async def _status(sub_connection: SubConnection, metadata: Metadata) -> "StatusResult | None":
     deadline = asyncio.get_running_loop().time() + _TIMEOUT
-    payload = codec.encode(StatusRequest())
+    payload = codec.write_StatusRequest()
     try:
         raw = await sub_connection.unary(STATUS.path, payload, metadata, deadline, needs_leader=False)
         return codec.decode(STATUS.reply, raw)

@@ -5,11 +5,11 @@ a picker never waits.
 """
 
 from collections.abc import Callable, Collection, Iterator, Sequence
-from dataclasses import dataclass
 from itertools import count
 from typing import Final, Generic, Literal, Protocol, TypeAlias, TypeVar, get_args
 
 from etcd_aio.balancer.connection_set import Keep, keep_all, keep_first, keep_random
+from etcd_aio.dataclass import dataclass
 
 _EXPLORE: Final = 1 / 64  # of the picks take the worse candidate: otherwise one slow answer would count for ever
 

@@ -13,7 +13,6 @@ from etcd_aio.balancer.health_verdicts import has_served
 from etcd_aio.balancer.sub_connection import SubConnection
 from etcd_aio.errors import AttemptFailure
 from etcd_aio.methods import RANGE
-from etcd_aio.pb import RangeRequest
 from etcd_aio.transport import Connection, Metadata
 
 _TIMEOUT: Final = 2.0  # seconds; a longer silence is found by the connection's ping
@@ -50,7 +49,7 @@ async def probe_cluster_id(connection: Connection) -> int | None:
 
 
 def _payload(needs_leader: bool) -> bytes:
-    return codec.encode(RangeRequest(key=_KEY, keys_only=True, serializable=not needs_leader))
+    return codec.write_RangeRequest(key=_KEY, keys_only=True, serializable=not needs_leader)
 
 
 def _deadline() -> float:

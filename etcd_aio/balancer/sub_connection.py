@@ -11,6 +11,7 @@ import logging
 from collections.abc import Callable
 from typing import Final, Protocol
 
+from etcd_aio import errors
 from etcd_aio.balancer.connection_record import ConnectionRecord, OnLeave, SubConnectionStream
 from etcd_aio.balancer.connectivity import check_transition
 from etcd_aio.balancer.dialler import Dialler, Dialling
@@ -22,7 +23,7 @@ from etcd_aio.base.closing import TwoPartClose, Unwinding, close_all
 from etcd_aio.base.deadline import NEVER
 from etcd_aio.base.logs import log_of
 from etcd_aio.base.reprs import when_constructed
-from etcd_aio.errors import AttemptFailure, Delivery, EtcdError, LocalReason, StatusCode, printable, server_error
+from etcd_aio.errors import AttemptFailure, Delivery, EtcdError, LocalReason, StatusCode, printable
 from etcd_aio.transport import Collect, Connection, Metadata, TLSContext
 from etcd_aio.types import ConnectivityState, EndpointStatistics, Health
 
@@ -194,7 +195,7 @@ class SubConnection(TwoPartClose):
             opened = await connection.open_stream(path, metadata, deadline, collect)
         except AttemptFailure as failure:  # some engines ask the member before they open a stream
             if failure.delivery is Delivery.ANSWERED:
-                self.note_refusal(server_error(failure.code, failure.message), record)
+                self.note_refusal(errors.server_error(failure.code, failure.message), record)
             raise
         stream = SubConnectionStream(opened, record, on_leave)
         if record.ended.is_set():  # the connection began to drain while the stream was being opened
@@ -274,7 +275,7 @@ class SubConnection(TwoPartClose):
         now = self._loop.time()
         is_answer = error.delivery is Delivery.ANSWERED
         self._failures += not is_answer
-        if is_answer and self.note_refusal(server_error(error.code, error.message), record):
+        if is_answer and self.note_refusal(errors.server_error(error.code, error.message), record):
             service.refused(now)
         elif has_served(error):
             if service.answered(started, now):

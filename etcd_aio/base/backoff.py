@@ -4,8 +4,9 @@ Randomness is an argument: each function takes `random`, which returns a number 
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from math import inf
+
+from etcd_aio.dataclass import dataclass
 
 
 def jittered(seconds: float, jitter: float, random: Callable[[], float]) -> float:

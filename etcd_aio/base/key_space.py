@@ -1,7 +1,6 @@
 """KeySpace: whose keys a store or a writer names, so that a recipe writes where it reads."""
 
-from dataclasses import dataclass
-
+from etcd_aio.dataclass import dataclass
 from etcd_aio.types import shown_key
 
 

@@ -10,17 +10,18 @@ Everything stands on the public client.
 
 from typing import TYPE_CHECKING
 
-from etcd_aio.cache.cache import DEFAULT_MAX_OUTAGE as DEFAULT_MAX_OUTAGE
-from etcd_aio.cache.cache import DEFAULT_MAX_PENDING as DEFAULT_MAX_PENDING
-from etcd_aio.cache.cache import Cache as Cache
-from etcd_aio.cache.changes import CacheBatches as CacheBatches
-from etcd_aio.cache.changes import CacheChanges as CacheChanges
-from etcd_aio.cache.changes import KeySetChanges as KeySetChanges
-from etcd_aio.cache.derived import Derived as Derived
-from etcd_aio.cache.derived import DerivedChanges as DerivedChanges
-from etcd_aio.cache.results import CacheStatistics as CacheStatistics
-from etcd_aio.cache.state import CacheState as CacheState
-from etcd_aio.exports import public_names
+from etcd_aio.exports import late_names
 
-if not TYPE_CHECKING:  # type checkers take the imports above
-    __all__ = public_names(globals())
+if TYPE_CHECKING:
+    from etcd_aio.cache.cache import DEFAULT_MAX_OUTAGE as DEFAULT_MAX_OUTAGE
+    from etcd_aio.cache.cache import DEFAULT_MAX_PENDING as DEFAULT_MAX_PENDING
+    from etcd_aio.cache.cache import Cache as Cache
+    from etcd_aio.cache.changes import CacheBatches as CacheBatches
+    from etcd_aio.cache.changes import CacheChanges as CacheChanges
+    from etcd_aio.cache.changes import KeySetChanges as KeySetChanges
+    from etcd_aio.cache.derived import Derived as Derived
+    from etcd_aio.cache.derived import DerivedChanges as DerivedChanges
+    from etcd_aio.cache.results import CacheStatistics as CacheStatistics
+    from etcd_aio.cache.state import CacheState as CacheState
+else:
+    __getattr__, __dir__, __all__ = late_names(__name__)

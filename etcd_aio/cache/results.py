@@ -1,8 +1,7 @@
 """Results of a cache, as frozen values. Pure."""
 
-from dataclasses import dataclass
-
 from etcd_aio.cache.state import CacheState
+from etcd_aio.dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)

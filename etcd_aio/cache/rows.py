@@ -11,7 +11,7 @@ from operator import attrgetter
 from typing import Any, Final, TypeAlias
 
 from etcd_aio import KeyValue
-from etcd_aio.types import mutable_twin
+from etcd_aio.fast_frozen import mutable_twin
 
 Row: TypeAlias = tuple[bytes, bytes, int, int, int, int]
 """The fields of a `KeyValue`, in their order."""

@@ -5,13 +5,13 @@ long. So it is staged: the content behind it is made beside the present one, in 
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import islice
 from typing import Any, Final, Generic, TypeVar
 
 from etcd_aio import Event, EventType, KeyValue
 from etcd_aio.cache.rows import VERSION, Row, is_same_life, row_of
 from etcd_aio.cache.tree import Tree
+from etcd_aio.dataclass import dataclass
 
 T = TypeVar("T")
 

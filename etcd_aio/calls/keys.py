@@ -1,13 +1,14 @@
 """KeyCalls: get, put, range, scan, delete, txn, update. Each makes one operation, which the backend sends."""
 
 from collections.abc import Callable
-from typing import Literal, TypeVar, overload
+from typing import TYPE_CHECKING, Literal, TypeVar, overload
 
+from etcd_aio import kv
 from etcd_aio.arguments import flag, parse_word, whole_number
 from etcd_aio.backend import Backend
 from etcd_aio.base.call_options import UNSET, RetryMode, Timeout
 from etcd_aio.errors import InvalidRequestError
-from etcd_aio.kv import DEFAULT_PAGE_SIZE, Key, PutOp, RangeOp, Scan, ScanPages, Txn, TxnOp, Update, checked_put, op
+from etcd_aio.kv import DEFAULT_PAGE_SIZE, PutOp, RangeOp, TxnOp, checked_put, op
 from etcd_aio.types import (
     DeleteResult,
     KeyLike,
@@ -23,6 +24,9 @@ from etcd_aio.types import (
     SortOrderLike,
     ValueLike,
 )
+
+if TYPE_CHECKING:
+    from etcd_aio.kv import Scan, Txn
 
 _R = TypeVar("_R")
 
@@ -263,7 +267,7 @@ class KeyCalls:
             raise InvalidRequestError(
                 "if_missing=True excludes prev_kv, ignore_value and ignore_lease: there is no key"
             )
-        result = await self.backend.do(TxnOp((Key(put.key).missing,), (put,)), timeout=timeout, retry=retry)
+        result = await self.backend.do(TxnOp((kv.Key(put.key).missing,), (put,)), timeout=timeout, retry=retry)
         return PutResult(result.header) if result else None
 
     async def update(
@@ -299,7 +303,7 @@ class KeyCalls:
         Cancellation: the last attempt may have been applied.
         """
         shared = self.backend.shared
-        updating = Update(self.backend, key, function, lease)
+        updating = kv.Update(self.backend, key, function, lease)
         return await updating.run(shared.deadline(timeout), shared.clock)
 
     async def delete(
@@ -334,13 +338,13 @@ class KeyCalls:
         )
         return await self.backend.do(operation, timeout=timeout, retry=retry)
 
-    def txn(self) -> Txn:
+    def txn(self) -> "Txn":
         """Build a txn: `await client.txn().when(...).then(...).otherwise(...).commit()`.
 
         Returns:
             Txn: a builder. Nothing is sent before its `commit()`.
         """
-        return Txn(self.backend.do)
+        return kv.Txn(self.backend.do)
 
     def scan(
         self,
@@ -356,7 +360,7 @@ class KeyCalls:
         page_size: int = DEFAULT_PAGE_SIZE,
         timeout: Timeout = UNSET,
         retry: RetryMode | None = None,
-    ) -> Scan:
+    ) -> "Scan":
         """Iterate over a range of any size at one revision: streamed by etcd 3.7, page by page from older servers.
 
             async for kv in client.scan(prefix="svc/"): ...
@@ -384,4 +388,4 @@ class KeyCalls:
         first = RangeOp(keys, revision=revision, serializable=serializable, keys_only=keys_only)
         size = whole_number(page_size, "page_size", minimum=1)
         backend = self.backend
-        return Scan(ScanPages(backend.do, first, size, timeout, retry, backend.chunks(), backend.shared))
+        return kv.Scan(kv.ScanPages(backend.do, first, size, timeout, retry, backend.chunks(), backend.shared))

@@ -1,8 +1,9 @@
 """StoreCalls: the calls about keys, watches and leases, written once, over any backend."""
 
 from collections.abc import Iterable
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
+from etcd_aio import watch as watching
 from etcd_aio.arguments import check_text, flag, parse_word, whole_number
 from etcd_aio.backend import Backend, Block, WatchCall
 from etcd_aio.base.call_options import UNSET, Timeout
@@ -10,9 +11,7 @@ from etcd_aio.base.deadline import deadline_after
 from etcd_aio.base.key_space import KeySpace
 from etcd_aio.calls.keys import KeyCalls
 from etcd_aio.errors import InvalidRequestError
-from etcd_aio.lease import Lease, Leases, OnLost
 from etcd_aio.types import (
-    EndpointVersions,
     KeyLike,
     KeyRange,
     OnCompaction,
@@ -20,7 +19,12 @@ from etcd_aio.types import (
     WatchFilter,
     WatchFilterLike,
 )
-from etcd_aio.watch import DEFAULT_MAX_PENDING, Watcher, WatchOptions
+from etcd_aio.watch import DEFAULT_MAX_PENDING
+
+if TYPE_CHECKING:
+    from etcd_aio.lease import Lease, Leases, OnLost
+    from etcd_aio.types import EndpointVersions
+    from etcd_aio.watch import Watcher
 
 _B = TypeVar("_B", bound=Block)
 
@@ -57,7 +61,7 @@ class StoreCalls(KeyCalls):
         return self.backend.key_space
 
     @property
-    def leases(self) -> Leases:
+    def leases(self) -> "Leases":
         """The single lease calls: grant, revoke, time_to_live, keep_alive_once, list."""
         return self.backend.leases
 
@@ -79,7 +83,7 @@ class StoreCalls(KeyCalls):
         max_outage: float | None = None,
         stream: str = "",
         timeout: Timeout = UNSET,
-    ) -> Watcher:
+    ) -> "Watcher":
         """Follow the changes of keys. Every change is delivered once and in order, also when members fail.
 
             async with client.watch(prefix="svc/") as watcher:
@@ -146,7 +150,7 @@ class StoreCalls(KeyCalls):
         if timeout is not UNSET:
             deadline_after(timeout, 0.0)
         check_text(stream, "stream")
-        options = WatchOptions(
+        options = watching.WatchOptions(
             keys,
             prev_kv=flag(prev_kv, "prev_kv"),
             progress_notify=flag(progress_notify, "progress_notify"),
@@ -164,9 +168,9 @@ class StoreCalls(KeyCalls):
         *,
         id: int | None = None,
         adopt: bool = False,
-        on_lost: OnLost = "cancel",
+        on_lost: "OnLost" = "cancel",
         timeout: Timeout = UNSET,
-    ) -> Lease:
+    ) -> "Lease":
         """A lease for a block of code: `async with client.lease(10) as lease:`.
 
         Entering grants the lease, and raises what `leases.grant` raises. In the block it is kept alive. Leaving revokes
@@ -186,7 +190,7 @@ class StoreCalls(KeyCalls):
         """
         return self.backend.leases.block(ttl, on_lost, id=id, adopt=adopt, timeout=timeout)
 
-    async def versions(self, timeout: Timeout = UNSET) -> tuple[EndpointVersions, ...]:
+    async def versions(self, timeout: Timeout = UNSET) -> "tuple[EndpointVersions, ...]":
         """The release of etcd at each endpoint, and the version that the cluster has agreed on.
 
         The latter is not in etcd's gRPC API; it is read from `/version` on the same port, by a separate connection.

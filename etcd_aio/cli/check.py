@@ -12,7 +12,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Final
 
 from etcd_aio import Client, EtcdError
@@ -21,6 +21,7 @@ from etcd_aio.cli.go_text import quoted
 from etcd_aio.cli.grammar import Switch, VerbGroup, value
 from etcd_aio.cli.outcome import ExitCode, Failure, bad_arguments
 from etcd_aio.cli.session import Session
+from etcd_aio.dataclass import dataclass
 
 _MODELS: Final = {"small": "s", "medium": "m", "large": "l", "xLarge": "xl"}
 _RATES: Final = {"s": 150, "m": 1000, "l": 8000, "xl": 15000}  # puts a second

@@ -9,14 +9,18 @@ import ssl
 import subprocess
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-from etcd_aio import Client, ConfigError
 from etcd_aio.cli.contexts import PASSWORD_COMMAND, VARIABLE, Context
 from etcd_aio.cli.outcome import ExitCode, Failure, bad_arguments
-from etcd_aio.config import PREFIX, ClientOptions, read_flag, read_option
-from etcd_aio.observing import Observer
+from etcd_aio.config import PREFIX, read_flag
+from etcd_aio.dataclass import dataclass
+from etcd_aio.errors import ConfigError
+
+if TYPE_CHECKING:
+    from etcd_aio import Client
+    from etcd_aio.config import ClientOptions
+    from etcd_aio.observing import Observer
 
 _DEFAULT_ENDPOINT: Final = "127.0.0.1:2379"  # as etcdctl
 _NO_LIMIT: Final = ("0", "0s")
@@ -101,7 +105,7 @@ class ClientSettings:
         environ: Mapping[str, str],
         ask: Callable[[str], str] | None,
         context: Context | None = None,
-        options: ClientOptions | None = None,
+        options: "ClientOptions | None" = None,
     ) -> None:
         by_variable = {flag.variable: flags[flag.name] for flag in GLOBAL_FLAGS if flag.name in flags}
         for name in ("cert", "key", "cacert"):
@@ -113,7 +117,7 @@ class ClientSettings:
         self._password_command = ""
         self._environ = given if context is None else self._from_context(context, given) | given
         self._ask = ask
-        self.options: Final = options or ClientOptions()
+        self.options: Final[ClientOptions] = options or {}
         if self._environ.get(f"{PREFIX}DISCOVERY_SRV"):
             self._environ.pop(f"{PREFIX}ENDPOINTS", None)  # etcdctl prefers the records, too
 
@@ -150,6 +154,8 @@ class ClientSettings:
         """Seconds for a call."""
         text = self.setting("command_timeout", "5s")
         variable = f"{PREFIX}COMMAND_TIMEOUT"
+        from etcd_aio.config import read_option
+
         seconds = read_option("timeout", text, self._given.get(variable, variable))
         return float(seconds or 0.0)
 
@@ -164,7 +170,7 @@ class ClientSettings:
         known = {flag.variable for flag in GLOBAL_FLAGS} | {PREFIX + name for name in _OTHER_VARIABLES}
         return tuple(sorted(self._environ.keys() - known))
 
-    def client(self, endpoint: str | None = None, *, observers: Sequence[Observer] = ()) -> Client:
+    def client(self, endpoint: str | None = None, *, observers: "Sequence[Observer]" = ()) -> "Client":
         """Make a client, of all endpoints or of one.
 
         Args:
@@ -192,6 +198,8 @@ class ClientSettings:
             if self.switch("insecure_skip_tls_verify"):
                 options["tls"] = self._unverified()
                 environ.pop(f"{PREFIX}INSECURE_SKIP_TLS_VERIFY", None)
+            from etcd_aio import Client
+
             return Client.from_env(environ, **options)
         except ConfigError as error:
             raise bad_arguments(self._with_flags(error.message)) from None

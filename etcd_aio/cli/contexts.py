@@ -10,17 +10,19 @@
 A context has the global flags by name, each with the text that the flag takes. It has no password: a command prints it.
 """
 
-import json
 import os
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
-from pathlib import Path
-from typing import Final
+from dataclasses import field
+from typing import TYPE_CHECKING, Final
 
 import click
 
 from etcd_aio.cli.outcome import bad_arguments
+from etcd_aio.dataclass import dataclass
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 VARIABLE: Final = "ETCD_AIO_CONTEXT"
 PASSWORD_COMMAND: Final = "password_command"  # noqa: S105 - the name of a setting
@@ -103,7 +105,13 @@ def dump(contexts: Contexts) -> str:
 
 def _string(text: str) -> str:
     """A string of TOML, which is as in JSON, but for one control character."""
+    import json
+
     return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")
+
+
+def _default_path() -> str:
+    return os.path.join(click.get_app_dir("etcd-aio"), "config.toml")  # noqa: PTH118 - without pathlib
 
 
 class ContextFile:
@@ -113,8 +121,15 @@ class ContextFile:
         path: its place. Default: `etcd-aio/config.toml` in the folder for settings of this user.
     """
 
-    def __init__(self, path: Path | None = None) -> None:
-        self.path: Final = path or Path(click.get_app_dir("etcd-aio")) / "config.toml"
+    def __init__(self, path: "Path | None" = None) -> None:
+        self._given = path
+
+    @property
+    def path(self) -> "Path":
+        """Its place."""
+        from pathlib import Path  # few users have the file
+
+        return self._given or Path(_default_path())
 
     def read(self) -> Contexts:
         """The contexts; none if there is no file.
@@ -122,6 +137,8 @@ class ContextFile:
         Raises:
             Failure: the file cannot be read, or is malformed.
         """
+        if self._given is None and not os.path.lexists(_default_path()):
+            return Contexts()
         try:
             return parse(self.path.read_text())
         except (FileNotFoundError, NotADirectoryError):
@@ -138,6 +155,7 @@ class ContextFile:
             Failure: the file cannot be written.
         """
         import tempfile
+        from pathlib import Path
 
         try:
             self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)

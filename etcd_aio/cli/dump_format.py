@@ -14,8 +14,9 @@ import hashlib
 import json
 from base64 import b64decode, b64encode
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from typing import Final, TypeAlias
+
+from etcd_aio.dataclass import dataclass
 
 Json: TypeAlias = "bool | int | str | dict[str, Json]"
 

@@ -5,17 +5,9 @@ from collections.abc import Iterable, Iterator
 from etcd_aio import DeleteResult, Header, KeyValue, PutResult, RangeResult, TxnResult
 from etcd_aio.cli.format_simple import lease_word
 from etcd_aio.cli.go_text import quoted
-from etcd_aio.cli.results import (
-    Done,
-    HashReport,
-    HealthReport,
-    LeaseShown,
-    Shown,
-    StatusReport,
-    Style,
-    Watched,
-)
+from etcd_aio.cli.results import Done, HashReport, HealthReport, LeaseShown, Shown, StatusReport, Watched
 from etcd_aio.cli.rows import word
+from etcd_aio.cli.style import Style
 from etcd_aio.errors import printable
 from etcd_aio.types import (
     AlarmResult,

@@ -21,9 +21,9 @@ from etcd_aio.cli.results import (
     MembersChanged,
     Shown,
     StatusReport,
-    Style,
     Watched,
 )
+from etcd_aio.cli.style import Style
 from etcd_aio.types import (
     ActiveAlarm,
     AuthStatus,

@@ -12,7 +12,8 @@ from dataclasses import fields, is_dataclass
 from enum import Enum
 from typing import Final
 
-from etcd_aio.cli.results import Shown, Style
+from etcd_aio.cli.results import Shown
+from etcd_aio.cli.style import Style
 
 _CONTROLS: Final = re.compile("[\x7f-\x9f\u2028\u2029]")  # what JSON may have as it is, and a terminal obeys
 _IDS: Final = frozenset({"cluster_id", "member_id", "id", "lease", "leader"})

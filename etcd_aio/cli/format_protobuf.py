@@ -2,7 +2,8 @@
 
 from etcd_aio.cli.go_text import as_text
 from etcd_aio.cli.messages import is_message, message_of
-from etcd_aio.cli.results import Shown, Style
+from etcd_aio.cli.results import Shown
+from etcd_aio.cli.style import Style
 
 
 def protobuf(result: Shown, style: Style) -> str | None:

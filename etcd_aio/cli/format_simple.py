@@ -1,44 +1,20 @@
 """The format `simple`: for people, and for scripts that read lines. Pure."""
 
 from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING
 
-from etcd_aio import DeleteResult, KeyValue, PutResult, RangeResult, TxnResult
+from etcd_aio import DeleteResult, KeyValue, PutResult, RangeResult, TxnResult, types
 from etcd_aio.cli.go_text import as_text, hex_bytes
-from etcd_aio.cli.results import (
-    ClusterHealth,
-    Done,
-    HashReport,
-    HealthReport,
-    LeaseShown,
-    MembersChanged,
-    Shown,
-    StatusReport,
-    Style,
-    Watched,
-)
-from etcd_aio.cli.rows import hash_rows, member_rows, status_rows, word
+from etcd_aio.cli.style import Style
 from etcd_aio.errors import printable
-from etcd_aio.types import (
-    AlarmResult,
-    AuthStatus,
-    KeyPermission,
-    LeaseGrantResult,
-    LeaseKeepAliveResult,
-    LeaseListResult,
-    MemberListResult,
-    OpResult,
-    Permission,
-    Role,
-    RoleListResult,
-    User,
-    UserListResult,
-    prefix_end,
-)
+
+if TYPE_CHECKING:
+    from etcd_aio.cli import results
 
 _64_BITS = 2**64 - 1
 
 
-def simple(result: Shown, style: Style) -> str | None:
+def simple(result: "results.Shown", style: Style) -> str | None:
     """The result as lines; None if it has none."""
     return "".join(f"{line}\n" for line in _lines(result, style))
 
@@ -48,51 +24,53 @@ def lease_word(lease: int) -> str:
     return f"{lease & _64_BITS:016x}" if lease >= 0 else f"-{-lease:015x}"
 
 
-def _lines(result: Shown, style: Style) -> Iterable[str]:
+def _lines(result: "results.Shown", style: Style) -> Iterable[str]:
+    if isinstance(result, PutResult | DeleteResult | RangeResult | TxnResult):
+        return _operation(result, style)
+    from etcd_aio.cli import results, rows  # a get needs none of them
+
     match result:
-        case PutResult() | DeleteResult() | RangeResult() | TxnResult():
-            return _operation(result, style)
-        case Watched():
+        case results.Watched():
             return _watched(result, style)
-        case Done():
+        case results.Done():
             return (printable(result.text),)
-        case MembersChanged():  # some lines, in which names are quoted
+        case results.MembersChanged():  # some lines, in which names are quoted
             return (result.text,)
-        case LeaseGrantResult():
+        case types.LeaseGrantResult():
             return (f"lease {lease_word(result.id)} granted with TTL({result.ttl}s)",)
-        case LeaseKeepAliveResult():
+        case types.LeaseKeepAliveResult():
             return (f"lease {lease_word(result.id)} keepalived with TTL({result.ttl})",)
-        case LeaseShown():
+        case results.LeaseShown():
             return (_lease(result),)
-        case LeaseListResult():
+        case types.LeaseListResult():
             ids = result.ids
             return (f"found {len(ids)} leases", *map(lease_word, ids))
-        case MemberListResult():
-            return (", ".join(row) for row in member_rows(result.members))
-        case HealthReport():
+        case types.MemberListResult():
+            return (", ".join(row) for row in rows.member_rows(result.members))
+        case results.HealthReport():
             text = "is healthy: successfully committed proposal: took ="
             return (f"{row.endpoint} {text} {row.took}" for row in result.rows if not row.error)
-        case ClusterHealth():
+        case results.ClusterHealth():
             return (_health(result),)
-        case StatusReport():
-            return (", ".join(row) for row in status_rows(result))
-        case HashReport():
-            return (", ".join(row) for row in hash_rows(result))
-        case AlarmResult():
+        case results.StatusReport():
+            return (", ".join(row) for row in rows.status_rows(result))
+        case results.HashReport():
+            return (", ".join(row) for row in rows.hash_rows(result))
+        case types.AlarmResult():
             return (f"memberID:{one.member_id} alarm:{one.alarm.name}" for one in result.alarms)
-        case UserListResult():
+        case types.UserListResult():
             return map(printable, result.users)
-        case RoleListResult():
+        case types.RoleListResult():
             return map(printable, result.roles)
-        case User():
+        case types.User():
             return (printable(f"User: {result.name}"), printable(" ".join(("Roles:", *result.roles))))
-        case Role():
+        case types.Role():
             return _role(result)
-        case AuthStatus():
-            return (f"Authentication Status: {word(result.enabled)}", f"AuthRevision: {result.auth_revision}")
+        case types.AuthStatus():
+            return (f"Authentication Status: {rows.word(result.enabled)}", f"AuthRevision: {result.auth_revision}")
 
 
-def _operation(result: OpResult, style: Style) -> Iterator[str]:
+def _operation(result: "types.OpResult", style: Style) -> Iterator[str]:
     match result:
         case PutResult():
             yield "OK"
@@ -119,7 +97,7 @@ def _kv(kv: KeyValue, style: Style) -> Iterator[str]:
     yield show(kv.value)
 
 
-def _watched(result: Watched, style: Style) -> Iterator[str]:
+def _watched(result: "results.Watched", style: Style) -> Iterator[str]:
     for event in result.events:
         yield event.type.name
         if event.prev_kv is not None:
@@ -127,12 +105,12 @@ def _watched(result: Watched, style: Style) -> Iterator[str]:
         yield from _kv(event.kv, style)
 
 
-def _health(result: ClusterHealth) -> str:
+def _health(result: "results.ClusterHealth") -> str:
     healthy = sum(row.is_healthy for row in result.endpoints)
     return f"{'healthy' if result.is_healthy else 'unhealthy'}: {healthy} of {len(result.endpoints)} endpoints"
 
 
-def _lease(shown: LeaseShown) -> str:
+def _lease(shown: "results.LeaseShown") -> str:
     lease = shown.result
     if lease.granted_ttl == 0 and lease.ttl == -1:
         return f"lease {lease_word(lease.id)} already expired"
@@ -140,9 +118,9 @@ def _lease(shown: LeaseShown) -> str:
     return f"{text}, attached keys([{' '.join(map(as_text, lease.keys))}])" if shown.has_keys else text
 
 
-def _role(role: Role) -> Iterator[str]:
+def _role(role: "types.Role") -> Iterator[str]:
     yield printable(f"Role {role.name}")
-    for title, other in (("KV Read:", Permission.WRITE), ("KV Write:", Permission.READ)):
+    for title, other in (("KV Read:", types.Permission.WRITE), ("KV Write:", types.Permission.READ)):
         yield title
         if role.name == "root" and not role.permissions:
             yield "\t[, <open ended>"
@@ -151,9 +129,9 @@ def _role(role: Role) -> Iterator[str]:
                 yield f"\t{_keys(one)}"
 
 
-def _keys(permission: KeyPermission) -> str:
+def _keys(permission: "types.KeyPermission") -> str:
     key, end = as_text(permission.key), as_text(permission.range_end)
     if not end:
         return key
     text = f"[{key}, <open ended>" if end == "\0" else f"[{key}, {end})"
-    return f"{text} (prefix {key})" if key and prefix_end(permission.key) == permission.range_end else text
+    return f"{text} (prefix {key})" if key and types.prefix_end(permission.key) == permission.range_end else text

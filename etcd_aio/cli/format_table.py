@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from etcd_aio.cli.results import HashReport, HealthReport, Shown, StatusReport, Style
+from etcd_aio.cli.results import HashReport, HealthReport, Shown, StatusReport
 from etcd_aio.cli.rows import (
     HASH_TITLES,
     HEALTH_TITLES,
@@ -14,6 +14,7 @@ from etcd_aio.cli.rows import (
     member_rows,
     status_rows,
 )
+from etcd_aio.cli.style import Style
 from etcd_aio.types import MemberListResult
 
 

@@ -7,7 +7,7 @@ last one wins. Flags may stand between arguments, and switches take a value afte
 
 import re
 from collections.abc import Callable, Coroutine, Mapping, Sequence
-from dataclasses import dataclass
+from functools import cache
 from importlib import import_module
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypedDict, Unpack
@@ -17,6 +17,7 @@ import click
 from etcd_aio.cli.go_text import whole_number
 from etcd_aio.cli.outcome import bad_arguments
 from etcd_aio.config import read_flag
+from etcd_aio.dataclass import dataclass
 from etcd_aio.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -90,7 +91,8 @@ def value(*names: str, help: str, default: Any = None, kind: type = str, **attri
     return click.Option(names, help=help, default=default, type=integer if kind is int else kind, **attributes)
 
 
-def global_options() -> list[click.Parameter]:
+@cache
+def global_options() -> tuple[click.Parameter, ...]:
     """The global flags, which every verb has; `--help` of a verb does not show them."""
     from etcd_aio.cli.connection import GLOBAL_FLAGS
 
@@ -101,7 +103,7 @@ def global_options() -> list[click.Parameter]:
             made.append(Switch(*flag.names, help=flag.help, default=None, **attributes))
         else:
             made.append(value(*flag.names, help=flag.help, multiple=flag.name == "endpoints", **attributes))
-    return made
+    return tuple(made)
 
 
 def _remember(ctx: click.Context, param: click.Parameter, given: Any) -> None:
@@ -273,7 +275,7 @@ class VerbGroup(click.Group):
     """
 
     def __init__(self, name: str, help: str, entries: Mapping[str, VerbEntry] = MappingProxyType({})) -> None:
-        super().__init__(name, params=global_options(), help=help)
+        super().__init__(name, params=[*global_options()], help=help)
         self._entries = dict(entries)
 
     def verb(

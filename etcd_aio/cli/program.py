@@ -4,12 +4,13 @@ SIGINT, SIGTERM and SIGHUP cancel the verb, which leaves its blocks: watches, lo
 """
 
 import asyncio
+import gc
 import logging
 import os
 import signal
 import sys
 from collections.abc import Sequence
-from typing import Final, Unpack
+from typing import TYPE_CHECKING, Final, Unpack
 
 import click
 
@@ -18,8 +19,10 @@ from etcd_aio.cli.grammar import Invocation, VerbEntry, VerbGroup
 from etcd_aio.cli.outcome import ExitCode, Failure
 from etcd_aio.cli.session import Session, complain
 from etcd_aio.cli.signals import INTERRUPTS, UNHEEDED, handled
-from etcd_aio.config import ClientOptions
 from etcd_aio.errors import AuthenticationFailedError, ConfigError, EtcdError
+
+if TYPE_CHECKING:
+    from etcd_aio.config import ClientOptions
 
 VERBS: Final = {
     "get": VerbEntry("kv:get", "Gets a key or a range of keys"),
@@ -68,6 +71,7 @@ def run(words: Sequence[str]) -> int:
         invocation = _parsed(words)
         if invocation is not None:
             session = _session(invocation)
+            gc.enable()
             asyncio.run(_interruptible(session, invocation))
         sys.stdout.flush()  # the help, which may not be written yet
     except (KeyboardInterrupt, asyncio.CancelledError) as error:
@@ -80,7 +84,7 @@ def run(words: Sequence[str]) -> int:
     return ExitCode.OK
 
 
-async def perform(words: Sequence[str], **options: Unpack[ClientOptions]) -> int:
+async def perform(words: Sequence[str], **options: "Unpack[ClientOptions]") -> int:
     """Run the command of these words in the running loop, without handlers of signals. Returns the exit code.
 
     Args:
@@ -139,7 +143,7 @@ def _parsed(words: Sequence[str]) -> Invocation | None:
     return found if isinstance(found, Invocation) else None
 
 
-def _session(invocation: Invocation, options: ClientOptions | None = None) -> Session:
+def _session(invocation: Invocation, options: "ClientOptions | None" = None) -> Session:
     session = Session(invocation.flags, is_local=invocation.is_local, options=options)
     if session.connection.switch("debug"):
         logging.basicConfig(level=logging.DEBUG, stream=sys.stderr)

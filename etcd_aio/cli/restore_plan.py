@@ -1,12 +1,13 @@
 """The changes of a restore: the keys of a dump beside those of the store, both in order. Pure."""
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Final
 
 from etcd_aio import KeyValue
 from etcd_aio.cli.dump_format import DumpedKey, DumpHead
 from etcd_aio.cli.go_text import quoted
+from etcd_aio.dataclass import dataclass
 
 _OP_BYTES: Final = 32  # of a request, besides key and value of an operation, at most
 MOST_BYTES: Final = 2**20

@@ -1,9 +1,9 @@
 """The output of commands: results of the client, with the words of the command that are printed beside them."""
 
-from dataclasses import dataclass
 from typing import TypeAlias
 
 from etcd_aio import DeleteResult, Event, Header, PutResult, RangeResult, TxnResult
+from etcd_aio.dataclass import dataclass
 from etcd_aio.types import (
     AlarmResult,
     AuthStatus,
@@ -160,18 +160,3 @@ Shown: TypeAlias = (
     | Watched
 )
 """All results that a command may show."""
-
-
-@dataclass(frozen=True, slots=True)
-class Style:
-    """Options for showing a result.
-
-    Attributes:
-        is_hex: keys and values, or ids, in hexadecimal.
-        value_only: of a key only the value.
-        parses_values: values that are JSON are shown as such, by formats that can.
-    """
-
-    is_hex: bool = False
-    value_only: bool = False
-    parses_values: bool = False

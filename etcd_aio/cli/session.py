@@ -7,17 +7,20 @@ import sys
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import BinaryIO, Final, TypeVar
+from typing import TYPE_CHECKING, BinaryIO, Final, TypeVar
 
-from etcd_aio import Client
 from etcd_aio.cli.connection import ClientSettings, terminal_prompt
 from etcd_aio.cli.contexts import VARIABLE, ContextFile
-from etcd_aio.cli.formats import FORMATS
+from etcd_aio.cli.formats import FORMATS, format_of
 from etcd_aio.cli.outcome import ExitCode, Failure, bad_arguments
-from etcd_aio.cli.results import Shown, Style
 from etcd_aio.cli.signals import INTERRUPTS, wanted
-from etcd_aio.config import ClientOptions
-from etcd_aio.observing import Observer
+from etcd_aio.cli.style import Style
+
+if TYPE_CHECKING:
+    from etcd_aio import Client
+    from etcd_aio.cli.results import Shown
+    from etcd_aio.config import ClientOptions
+    from etcd_aio.observing import Observer
 
 _T = TypeVar("_T")
 _RAW_BYTE: Final = re.compile("[\udc80-\udcff]")  # as text has bytes that are no UTF-8
@@ -38,7 +41,9 @@ class Session:
         interrupted: the failure that ends the command if a signal comes from now on.
     """
 
-    def __init__(self, flags: dict[str, str], *, is_local: bool = False, options: ClientOptions | None = None) -> None:
+    def __init__(
+        self, flags: dict[str, str], *, is_local: bool = False, options: "ClientOptions | None" = None
+    ) -> None:
         self.flags = flags
         self.interrupted = Failure(ExitCode.INTERRUPTED)
         context = None
@@ -67,24 +72,24 @@ class Session:
         if self.format not in FORMATS:
             raise Failure(ExitCode.BAD_FEATURE, "unsupported output format")
 
-    def client(self, endpoint: str | None = None, *, observers: Sequence[Observer] = ()) -> Client:
+    def client(self, endpoint: str | None = None, *, observers: "Sequence[Observer]" = ()) -> "Client":
         """Make a client, of all endpoints or of one; the verb enters it."""
         self.check_format()
         return self.connection.client(endpoint, observers=observers)
 
-    async def call(self, ask: Callable[[Client], Awaitable[_T]]) -> _T:
+    async def call(self, ask: "Callable[[Client], Awaitable[_T]]") -> _T:
         """Call a client that is made for this call alone."""
         async with self.client() as client:
             return await ask(client)
 
-    def show(self, result: Shown, *, value_only: bool = False) -> None:
+    def show(self, result: "Shown", *, value_only: bool = False) -> None:
         """Print a result in the format of the command.
 
         Raises:
             Failure: the result has no such format.
         """
         style = replace(self._style, value_only=value_only)
-        text = FORMATS[self.format](result, style)
+        text = format_of(self.format)(result, style)
         if text is None:
             raise Failure(ExitCode.BAD_FEATURE, f"{self.format} not supported as output format")
         self.write(text)

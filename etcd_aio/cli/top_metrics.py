@@ -4,8 +4,10 @@ The names with `debugging` are not promised by etcd, so each may be missing; the
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Final
+
+from etcd_aio.dataclass import dataclass
 
 _FSYNC: Final = "etcd_disk_wal_fsync_duration_seconds_bucket"
 _NAMES: Final = {

@@ -1,9 +1,9 @@
 """The model of `top`: from the answers of the members to rows. Pure: the clock is an argument."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 from etcd_aio.cli.top_metrics import Metrics, p99, rate
+from etcd_aio.dataclass import dataclass
 from etcd_aio.types import AlarmResult, MemberListResult, StatusResult
 
 

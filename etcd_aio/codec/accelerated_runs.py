@@ -4,11 +4,11 @@ The accelerator reads what is laid out as etcd writes it. The general decoder re
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from etcd_aio.codec.codegen import GeneratedFunction, Source
 from etcd_aio.codec.speedups import ReadRun
 from etcd_aio.codec.wire import read_length
+from etcd_aio.dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,11 +19,13 @@ class AcceleratedReader:
         general: the decoder for items with another layout.
         cost: how many bytes of a step an item counts for.
         read: the accelerator's function for these items.
+        variable: the name of that function.
     """
 
     general: GeneratedFunction
     cost: int
     read: ReadRun
+    variable: str
 
     @property
     def name(self) -> str:
@@ -32,7 +34,7 @@ class AcceleratedReader:
 
     def namespace(self) -> dict[str, object]:
         """The names that the source refers to."""
-        return {"read": self.read, "read_length": read_length}
+        return {self.variable: self.read, "read_length": read_length}
 
     def callees(self) -> Iterator[GeneratedFunction]:
         """The general decoder."""
@@ -44,7 +46,7 @@ class AcceleratedReader:
         line, block = source.line, source.block
         with block(f"def {self.name}(data, at, end, pause, tag, items, depth):"), block("while True:"):
             line("before = len(items)")
-            line(f"at = read(data, at, end, pause, {self.cost}, tag, items)")
+            line(f"at = {self.variable}(data, at, end, pause, {self.cost}, tag, items)")
             line(f"pause -= (len(items) - before) * {self.cost}")
             with block("if at > pause or at >= end or data[at] != tag:"):
                 line("return at")

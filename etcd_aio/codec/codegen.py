@@ -6,9 +6,11 @@ Tracebacks and debuggers show the generated source like any other.
 import builtins
 import keyword
 import linecache
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from typing import Any, Final, Protocol, TypeAlias
+from typing import Any, Final, Protocol
+
+from etcd_aio.codec.decodable import Function
 
 _TAKEN: Final = frozenset(dir(builtins)) | frozenset(keyword.kwlist)
 
@@ -46,10 +48,6 @@ class Source:
 def local_name(field: str, reserved: frozenset[str]) -> str:
     """The variable for a field: its own name, with an underscore if that is taken."""
     return f"{field}_" if field in reserved or field in _TAKEN else field
-
-
-Function: TypeAlias = Callable[..., Any]
-"""Functions made by exec have no more specific type."""
 
 
 class GeneratedFunction(Protocol):

@@ -1,36 +1,61 @@
-"""The compiled codec: its functions are generated for each class at first use, as `dataclasses` does it."""
+"""The compiled codec: a function for each class, from the generated modules, or generated at first use.
+
+What most programs need is in `generated/`. For any other class the function is generated at its first use, as
+`dataclasses` does it; only that, and messages as objects, need betterproto2.
+"""
 
 from collections.abc import Callable, Generator, Mapping
-from typing import Any, Final, TypeAlias, TypeVar
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar
 
-from etcd_aio.codec.codegen import Function, GeneratedFunction, function_of
-from etcd_aio.codec.decoder import Decoder
-from etcd_aio.codec.encoder import Encoder, Writer
-from etcd_aio.codec.targets import Decodable, message_class_of, target_of
+from etcd_aio.codec.decodable import Decodable, Function
+from etcd_aio.codec.speedups import ACCELERATOR
 from etcd_aio.codec.wire import CUT_SHORT, WireFormatError
 from etcd_aio.errors import InvalidRequestError, MalformedReplyError
-from etcd_aio.pb import Message
+from etcd_aio.types import Header
+
+if TYPE_CHECKING:
+    from etcd_aio.pb import Message, ResponseHeader
+
+if ACCELERATOR is None:
+    from etcd_aio.codec.generated import decoders
+else:
+    from etcd_aio.codec.generated import accelerated_decoders as decoders  # type: ignore[no-redef] # they have the same names
 
 _C = TypeVar("_C")
 
 
 class _Functions(dict[_C, Function]):
-    """The function of each class, generated at first use."""
+    """The function of each class, made at first use."""
 
-    def __init__(self, generator: Callable[[_C], GeneratedFunction]) -> None:
-        super().__init__()
-        self._generator = generator
+    def __init__(self, make: Callable[[_C], Function], ready: Mapping[_C, Function] | None = None) -> None:
+        super().__init__(ready or {})
+        self._make = make
 
     def __missing__(self, key: _C) -> Function:
-        function = self[key] = function_of(self._generator(key))
+        function = self[key] = self._make(key)
         return function
 
 
 # --- encoding ---
 
 
-_encoders: Final = _Functions(Encoder)
-writers: Final[Mapping[type[Message], Callable[..., bytes]]] = _Functions(Writer)
+def _encoder(message_class: "type[Message]") -> Function:
+    from etcd_aio.codec.codegen import function_of
+    from etcd_aio.codec.encoder import Encoder
+
+    return function_of(Encoder(message_class))
+
+
+def _writer(message_class: "type[Message]") -> Function:
+    from etcd_aio.codec.codegen import function_of
+    from etcd_aio.codec.encoder import Writer
+
+    return function_of(Writer(message_class))
+
+
+_encoders: Final = _Functions(_encoder)
+writers: "Final[Mapping[type[Message], Callable[..., bytes]]]" = _Functions(_writer)
 """For each message class a function that encodes the message from its fields, without creating it:
 
     writers[pb.PutRequest](key=b"k", value=b"v")
@@ -40,7 +65,7 @@ in range, and at most one member of a oneof passed. `encode` checks.
 """
 
 
-def encode(message: Message) -> bytes:
+def encode(message: "Message") -> bytes:
     """The bytes of a message. Fields are in the order of the .proto file, unknown ones last.
 
     Args:
@@ -48,7 +73,7 @@ def encode(message: Message) -> bytes:
 
     Raises:
         InvalidRequestError: a field has the wrong type or is out of range, more than one
-            member of a oneof is set, or messages nest more than `fields.MAX_DEPTH` deep.
+            member of a oneof is set, or messages nest more than `MAX_DEPTH` deep.
     """
     try:
         return _encoders[type(message)](message, 1)  # type: ignore[no-any-return] # functions made by exec have no types
@@ -66,8 +91,17 @@ def encode(message: Message) -> bytes:
 Steps: TypeAlias = Generator[tuple[int, int] | None, tuple[bytes, int, int, bool] | None, Any]
 """A stepwise decoder: what it yields, receives and returns. See `decoder`."""
 
-_decoders: Final = _Functions[type[object]](lambda decodable: Decoder(target_of(decodable)))
-_stepwise_decoders: Final = _Functions[type[object]](lambda decodable: Decoder(target_of(decodable), in_steps=True))
+
+def _decoder(decodable: type[object], *, in_steps: bool = False) -> Function:
+    from etcd_aio.codec.codegen import function_of
+    from etcd_aio.codec.decoder import Decoder
+    from etcd_aio.codec.targets import target_of
+
+    return function_of(Decoder(target_of(decodable), in_steps))
+
+
+_decoders: Final = _Functions[type[object]](_decoder, decoders.DECODERS)
+_stepwise_decoders: Final = _Functions[type[object]](partial(_decoder, in_steps=True), decoders.STEPWISE_DECODERS)
 
 
 def decode(decodable: type[Decodable], data: bytes) -> Decodable:
@@ -102,6 +136,8 @@ def steps_of(decodable: type[Decodable]) -> Steps:
 
 def malformed(decodable: type[Decodable], reason: str) -> MalformedReplyError:
     """The error for bytes that are not a valid message of this class."""
+    from etcd_aio.codec.targets import message_class_of
+
     return MalformedReplyError(f"malformed {message_class_of(decodable).__name__}: {reason}")
 
 
@@ -120,3 +156,10 @@ def reason_of(failure: BaseException) -> str:
             return "text is not UTF-8"
         case _:
             return "it nests too deep to be decoded from here"
+
+
+def header_of(message: "ResponseHeader | None") -> Header:
+    """The header of a reply that was decoded into its message."""
+    if message is None:
+        return Header()
+    return Header(message.cluster_id, message.member_id, message.revision, message.raft_term)

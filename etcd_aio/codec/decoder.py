@@ -35,21 +35,24 @@ number of missing bytes, and is then sent more as `data, at, end, is_whole`.
 """
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 from typing import Final, TypeAlias
 
 from etcd_aio import pb
 from etcd_aio.codec.accelerated_runs import AcceleratedReader
 from etcd_aio.codec.codegen import GeneratedFunction, Source, local_name
-from etcd_aio.codec.fields import LENGTH, MAX_DEPTH, VARINT, Field
+from etcd_aio.codec.fields import Field
 from etcd_aio.codec.kv_runs import EventsReader, KeyValuesReader
 from etcd_aio.codec.speedups import ACCELERATOR, Accelerator, ReadReply, ReadRun
 from etcd_aio.codec.targets import RESULT_ENUMS, SIZE, DecodeTarget, Unwrapped
 from etcd_aio.codec.wire import (
     CUT_SHORT,
+    LENGTH,
     LONGEST,
+    MAX_DEPTH,
+    VARINT,
     WireFormatError,
     behind_field,
+    enum_reader,
     long_signed,
     long_unsigned,
     read_packed,
@@ -57,7 +60,9 @@ from etcd_aio.codec.wire import (
     read_varint,
     skip_unknown,
 )
-from etcd_aio.types import Header, KeyValue, Member, mutable_twin
+from etcd_aio.dataclass import dataclass
+from etcd_aio.fast_frozen import mutable_twin
+from etcd_aio.types import Header, KeyValue, Member, PutResult
 
 STEP: Final = 1 << 19
 """Bytes that one step decodes. Each field counts for `ITEM` more, and a message that is decoded in steps itself for
@@ -125,7 +130,9 @@ class Decoder:
         result_class = self.target.result_class
         for field in self.target.fields.values():
             if field.enum_class is not None:
-                convert = field.enum_class if result_class is None else _members_of(field)
+                convert: Callable[[int], object] = field.enum_class
+                if result_class is not None:
+                    convert = enum_reader(field.number, RESULT_ENUMS[field.enum_class])
                 names |= {field.enum_variable: convert, f"{field.enum_variable}_0": convert(0)}
         if result_class is None:
             names |= {"new": object.__new__, self.target.message_class.__name__: self.target.message_class}
@@ -133,7 +140,7 @@ class Decoder:
             names |= {result_class.__name__: result_class, **dict(_ABSENT.values())}
             names[f"Mutable{result_class.__name__}"] = mutable_twin(result_class)
             if self.native_reply is not None:
-                names["read_reply"] = self.native_reply
+                names[_reply_name(result_class)] = self.native_reply
             for field in self.target.fields.values():
                 read = self.native_run(field)
                 if read is not None and self.accelerator is not None:
@@ -158,7 +165,7 @@ class Decoder:
         general, native = self.inner(field), self.native_run(field)
         if native is None:
             return _RUNS[field.message_class](general, ITEM)
-        return AcceleratedReader(general, ACCELERATED_ITEM, native)
+        return AcceleratedReader(general, ACCELERATED_ITEM, native, _native_name(field))
 
     def native_run(self, field: Field) -> ReadRun | None:
         """The accelerator's function for the items of a repeated field, if there is one."""
@@ -252,7 +259,7 @@ class _Writing:
         """Have the accelerator read the whole reply. One with another layout is read as if there were none."""
         line, block = self._source.line, self._source.block
         with block(f"if depth < {MAX_DEPTH}:"):
-            line("made = read_reply(data, at, end)")
+            line(f"made = {_reply_name(self._target.result_class)}(data, at, end)")
             with block("if made is not None:"):
                 line("return made")
 
@@ -466,8 +473,13 @@ class _Writing:
 
 
 def _native_name(field: Field) -> str:
-    """The variable for the accelerator's function."""
-    return f"read_{field.name}"
+    """The variable for the accelerator's function that reads a run."""
+    return "read_events" if field.message_class is pb.Event else "read_key_values"
+
+
+def _reply_name(result_class: object) -> str:
+    """The variable for the accelerator's function that reads a whole reply."""
+    return "read_put" if result_class is PutResult else "read_range"
 
 
 def _is_one_of(tags: list[int]) -> str:
@@ -491,17 +503,3 @@ def _converted(field: Field, name: str) -> str:
             return f"({name} + 0x80000000 & 0xFFFFFFFF) - 0x80000000"
         case _:
             return name
-
-
-def _members_of(field: Field) -> Callable[[int], object]:
-    """The function that converts an enum's number into the member that results have."""
-    members = RESULT_ENUMS[field.enum_class]
-
-    def member_of(number: int) -> object:
-        try:
-            return members[number]
-        except KeyError:
-            pass
-        raise WireFormatError(f"field {field.number} has an unknown value")
-
-    return member_of

@@ -4,13 +4,13 @@
 checks the type and the range of every field, and calls `write_X`.
 """
 
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Iterator
 from typing import Final
 
 from etcd_aio.codec.codegen import GeneratedFunction, Source, local_name
-from etcd_aio.codec.fields import INTEGERS, MAX_DEPTH, VARINT, Field, fields_of
-from etcd_aio.codec.wire import VARINT_BYTES
+from etcd_aio.codec.fields import INTEGERS, Field, fields_of
+from etcd_aio.codec.wire import MAX_DEPTH, VARINT, VARINT_BYTES
+from etcd_aio.dataclass import dataclass
 from etcd_aio.errors import InvalidRequestError
 from etcd_aio.pb import Message
 
@@ -31,16 +31,16 @@ class Writer:
     def source(self) -> Source:
         source = Source()
         fields = fields_of(self.message_class).values()
-        arguments = ", ".join(f"{argument_name(field)}={_default(field)}" for field in fields)
-        with source.block(f"def {self.name}({arguments}):"):
-            source.line("parts = []")
+        arguments = ", ".join(f"{argument_name(field)}: {_annotation(field)} = {_default(field)}" for field in fields)
+        with source.block(f"def {self.name}({arguments}) -> bytes:"):
+            source.line("parts: list[bytes] = []")
             for field in fields:
                 _write_field(source, field)
             source.line('return b"".join(parts)')
         return source
 
     def namespace(self) -> dict[str, object]:
-        return {"VARINT_BYTES": VARINT_BYTES}
+        return {"VARINT_BYTES": VARINT_BYTES, "Collection": Collection}
 
     def callees(self) -> Iterable[GeneratedFunction]:
         return ()  # inner messages are passed as bytes
@@ -87,6 +87,13 @@ class Encoder:
 def argument_name(field: Field) -> str:
     """The name of a field among the arguments of `write_X`."""
     return local_name(field.name, _RESERVED)
+
+
+def _annotation(field: Field) -> str:
+    contained = _TYPES.get(field.proto_type, "int" if field.is_integer else "bytes")
+    if field.repeated:
+        return f"Collection[{contained}]"
+    return f"{contained} | None" if field.may_be_none else contained
 
 
 def _default(field: Field) -> str:

@@ -1,23 +1,14 @@
-"""The fields of a message class, as betterproto2 describes them, and protobuf's wire types."""
+"""The fields of a message class, as betterproto2 describes them."""
 
 import functools
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Final, TypeAlias
 
 import betterproto2 as bp
 
+from etcd_aio.codec.wire import LENGTH, VARINT
+from etcd_aio.dataclass import dataclass
 from etcd_aio.pb import Message
-
-MAX_DEPTH: Final = 100
-"""How deep messages may nest; the outermost is 1. Protobuf's own default in C++, Java and Python."""
-
-MAX_FIELD_NUMBER: Final = (1 << 29) - 1
-
-VARINT: Final = 0
-FIXED_64: Final = 1
-LENGTH: Final = 2
-FIXED_32: Final = 5
 
 # The range of each integer type. An enum is an int32, but betterproto2 reads and writes all 64 bits of unknown values.
 INTEGERS: Final[Mapping[str, tuple[int, int]]] = {

@@ -10,7 +10,7 @@ from traceback import clear_frames
 from typing import Final, Generic, cast
 
 from etcd_aio.codec.compiled import DECODE_FAILURES, malformed, reason_of, steps_of
-from etcd_aio.codec.targets import Decodable
+from etcd_aio.codec.decodable import Decodable
 
 PIECE: Final = 1 << 18
 """Bytes that are joined for one step, if they are there: most steps end with them, and not in their middle."""

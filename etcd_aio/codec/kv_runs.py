@@ -10,13 +10,14 @@ events in 2.4 ms instead of 4.1 ms.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from struct import Struct
 from typing import Final
 
 from etcd_aio.codec.codegen import GeneratedFunction, Source
 from etcd_aio.codec.wire import long_signed, read_length
-from etcd_aio.types import Event, EventType, KeyValue, mutable_twin
+from etcd_aio.dataclass import dataclass
+from etcd_aio.fast_frozen import mutable_twin
+from etcd_aio.types import Event, EventType, KeyValue
 
 _LONGEST_REVISION: Final = 5  # bytes: 34 thousand million revisions
 _HEAD: Final = 5  # the tag, two bytes of length, the key's tag and its length
@@ -47,7 +48,7 @@ class KeyValuesReader:
         return {
             "KeyValue": KeyValue,
             "Mutable": mutable_twin(KeyValue),
-            "head": Struct(f"{_HEAD}B").unpack_from,
+            "head_of_kv": Struct(f"{_HEAD}B").unpack_from,
             "numbers": Struct(f"{_NUMBERS}B").unpack_from,
             "long_signed": long_signed,
             "read_length": read_length,
@@ -102,7 +103,7 @@ class KeyValuesReader:
 
         `at` advances only as far as the guess is right.
         """
-        source.line("first, low, high, field, size = head(data, at)")
+        source.line("first, low, high, field, size = head_of_kv(data, at)")
         _read_bounds(source, short="size, field = field, high", long="field, size = data[start], data[start + 1]")
         source.line("at = start")
 
@@ -170,11 +171,11 @@ class EventsReader(KeyValuesReader):
 
     def namespace(self) -> dict[str, object]:
         names = {"Event": Event, "MutableEvent": mutable_twin(Event), "PUT": EventType.PUT}
-        return super().namespace() | names | {"head": Struct("8B").unpack_from}
+        return super().namespace() | names | {"head_of_event": Struct("8B").unpack_from}
 
     def _open(self, source: Source) -> None:
         line, block = source.line, source.block
-        line("first, low, high, within, inner, outer, field, size = head(data, at)")
+        line("first, low, high, within, inner, outer, field, size = head_of_event(data, at)")
         _read_bounds(source)
         with block("if high == 18 and 0 < within == low - 2 < 126:  # kv"):
             line("at = start + 2")

@@ -5,12 +5,13 @@ The attributes of a result have the names of its message's fields.
 
 import functools
 from collections.abc import Mapping
-from dataclasses import dataclass
 from enum import Enum
-from typing import Final, TypeVar
+from typing import Final
 
 from etcd_aio import pb
+from etcd_aio.codec.decodable import Decodable
 from etcd_aio.codec.fields import Field, fields_of
+from etcd_aio.dataclass import dataclass
 from etcd_aio.types import (
     AuthenticateResult,
     AuthStatus,
@@ -40,7 +41,6 @@ from etcd_aio.types import (
     PutResult,
     RangeChunk,
     RangeResult,
-    Result,
     RoleListResult,
     SnapshotChunk,
     StatusResult,
@@ -48,9 +48,6 @@ from etcd_aio.types import (
     UserListResult,
     WatchReply,
 )
-
-Decodable = TypeVar("Decodable", bound=pb.Message | Result)
-
 
 SIZE: Final = "encoded_size"
 """The attribute of a result that is no field of its message: the size of the message."""
@@ -177,9 +174,3 @@ def _is_endless(message_class: type[pb.Message]) -> bool:
             if field.message_class is not None and field.message_class not in seen:
                 ahead.append(field.message_class)
     return False
-
-
-def header_of(message: pb.ResponseHeader | None) -> Header:
-    """The header of a reply that was decoded into its message."""
-    sent = message or pb.ResponseHeader()
-    return Header(sent.cluster_id, sent.member_id, sent.revision, sent.raft_term)

@@ -9,9 +9,8 @@ from collections.abc import Callable
 from typing import Final
 
 from etcd_aio.codec.compiled import decode
-from etcd_aio.codec.fields import LENGTH, VARINT
 from etcd_aio.codec.incremental import PIECE, IncrementalDecoder
-from etcd_aio.codec.wire import WireFormatError, read_varint
+from etcd_aio.codec.wire import LENGTH, VARINT, WireFormatError, read_varint
 from etcd_aio.types import WatchReply
 
 _HEADER: Final = b"\x0a"  # the tag of field 1, a message

@@ -1,14 +1,23 @@
-"""Protobuf's wire format: varints, tags and skipped fields, shared by the generated functions.
+"""Protobuf's wire format: wire types, varints, tags and skipped fields, shared by the generated functions.
 
 Malformed data raises `WireFormatError`; reading past the end of the data raises IndexError. The functions do not check
 where the message ends: a number that crosses its end leaves the position behind the end, which the decoder notices.
 """
 
 import functools
-from collections.abc import Collection
+from collections.abc import Callable, Collection, Mapping
+from enum import Enum
 from typing import Final
 
-from etcd_aio.codec.fields import FIXED_32, FIXED_64, LENGTH, MAX_FIELD_NUMBER, VARINT
+MAX_DEPTH: Final = 100
+"""How deep messages may nest; the outermost is 1. Protobuf's own default in C++, Java and Python."""
+
+MAX_FIELD_NUMBER: Final = (1 << 29) - 1
+
+VARINT: Final = 0
+FIXED_64: Final = 1
+LENGTH: Final = 2
+FIXED_32: Final = 5
 
 CUT_SHORT: Final = "a field is cut short"
 
@@ -128,6 +137,24 @@ def skip_unknown(data: bytes, at: int, end: int, known: Collection[int]) -> int:
     if behind > end:
         raise WireFormatError(CUT_SHORT)
     return behind
+
+
+def enum_reader(number: int, members: Mapping[int, Enum]) -> Callable[[int], Enum]:
+    """Make the function that converts the value of an enum's field into the member that results have.
+
+    Args:
+        number: of the field.
+        members: by the values on the wire. Other values are refused.
+    """
+
+    def member_of(value: int) -> Enum:
+        try:
+            return members[value]
+        except KeyError:
+            pass
+        raise WireFormatError(f"field {number} has an unknown value")
+
+    return member_of
 
 
 # --- writing ---

@@ -8,22 +8,23 @@ what locks, permits and leaderships say of it. Other recipes that hold something
 
 from typing import TYPE_CHECKING
 
-from etcd_aio.concurrency.election import Election as Election
-from etcd_aio.concurrency.election import Leaders as Leaders
-from etcd_aio.concurrency.holding import Holding as Holding
-from etcd_aio.concurrency.leaders import Leader as Leader
-from etcd_aio.concurrency.leadership import Leadership as Leadership
-from etcd_aio.concurrency.lock import Contender as Contender
-from etcd_aio.concurrency.lock import Lock as Lock
-from etcd_aio.concurrency.options import HoldOptions as HoldOptions
-from etcd_aio.concurrency.own_key import OwnKey as OwnKey
-from etcd_aio.concurrency.rwlock import ReadLock as ReadLock
-from etcd_aio.concurrency.rwlock import RWLock as RWLock
-from etcd_aio.concurrency.rwlock import WriteLock as WriteLock
-from etcd_aio.concurrency.semaphore import Semaphore as Semaphore
-from etcd_aio.concurrency.session import Session as Session
-from etcd_aio.exports import public_names
-from etcd_aio.lease import OnLost as OnLost
+from etcd_aio.exports import late_names
 
-if not TYPE_CHECKING:  # type checkers take the imports above
-    __all__ = public_names(globals())
+if TYPE_CHECKING:
+    from etcd_aio.concurrency.election import Election as Election
+    from etcd_aio.concurrency.election import Leaders as Leaders
+    from etcd_aio.concurrency.holding import Holding as Holding
+    from etcd_aio.concurrency.leaders import Leader as Leader
+    from etcd_aio.concurrency.leadership import Leadership as Leadership
+    from etcd_aio.concurrency.lock import Contender as Contender
+    from etcd_aio.concurrency.lock import Lock as Lock
+    from etcd_aio.concurrency.options import HoldOptions as HoldOptions
+    from etcd_aio.concurrency.own_key import OwnKey as OwnKey
+    from etcd_aio.concurrency.rwlock import ReadLock as ReadLock
+    from etcd_aio.concurrency.rwlock import RWLock as RWLock
+    from etcd_aio.concurrency.rwlock import WriteLock as WriteLock
+    from etcd_aio.concurrency.semaphore import Semaphore as Semaphore
+    from etcd_aio.concurrency.session import Session as Session
+    from etcd_aio.lease import OnLost as OnLost
+else:
+    __getattr__, __dir__, __all__ = late_names(__name__)

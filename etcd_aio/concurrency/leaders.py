@@ -6,12 +6,12 @@ that existed at some revision is told once, in order, and a candidate that is no
 """
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from itertools import groupby
 from typing import Final, TypeAlias
 
 from etcd_aio import Event, KeyValue
 from etcd_aio.concurrency.place import LineKeys
+from etcd_aio.dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True, repr=False)

@@ -8,7 +8,6 @@ import os
 import socket
 import sys
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
 from functools import lru_cache
 from types import TracebackType
 from typing import TYPE_CHECKING, ClassVar, Final, Self, TypeAlias
@@ -20,6 +19,7 @@ from etcd_aio.concurrency.holding import Holding
 from etcd_aio.concurrency.line import Line
 from etcd_aio.concurrency.options import HoldOptions
 from etcd_aio.concurrency.place import LineKeys, lock_keys
+from etcd_aio.dataclass import dataclass
 from etcd_aio.errors import ClientUsageError, ForkedError, LockLostError, LockTimeoutError
 from etcd_aio.lease import LeaseSource, OnLost
 from etcd_aio.types import KeyLike, ValueLike, shown_key

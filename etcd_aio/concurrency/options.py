@@ -1,10 +1,10 @@
 """HoldOptions: the arguments that locks, elections and double barriers have in common, checked once."""
 
-from dataclasses import dataclass
 from typing import Generic, Self, TypeVar
 
 from etcd_aio.arguments import cancels_block, checked_margin, encode_key, whole_number
 from etcd_aio.calls import StoreCalls
+from etcd_aio.dataclass import dataclass
 from etcd_aio.errors import EtcdError
 from etcd_aio.lease import LeaseSource, OnLost
 from etcd_aio.types import KeyLike, shown_key

@@ -21,10 +21,10 @@ the limit say whether it is behind the head, and then it needs the key before it
 
 import json
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import Protocol
 
 from etcd_aio.concurrency.place import Listed
+from etcd_aio.dataclass import dataclass
 from etcd_aio.errors import LockError
 from etcd_aio.types import shown_key
 

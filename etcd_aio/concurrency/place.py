@@ -27,9 +27,10 @@ may have given up while others still stand before both. So a release wakes one w
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from enum import Enum
 from typing import Final, Protocol
+
+from etcd_aio.dataclass import dataclass
 
 _DIGITS: Final = b"-0123456789abcdef"
 _FEWEST_OF_TIME: Final = 10  # digits: a second in nanoseconds, since a clock may begin at 1970 when the machine starts

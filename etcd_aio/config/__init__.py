@@ -1,19 +1,26 @@
 """The configuration of a client: options, connection URLs, environment variables, TLS."""
 
-from etcd_aio.config.certificates import CertificateFiles as CertificateFiles
-from etcd_aio.config.endpoints import endpoints_from as endpoints_from
-from etcd_aio.config.endpoints import resolver_from as resolver_from
-from etcd_aio.config.environ import PREFIX as PREFIX
-from etcd_aio.config.environ import read_environment as read_environment
-from etcd_aio.config.options import TEXT_OPTIONS as TEXT_OPTIONS
-from etcd_aio.config.options import ClientOptions as ClientOptions
-from etcd_aio.config.options import check_options as check_options
-from etcd_aio.config.options import read_option as read_option
-from etcd_aio.config.security import EndpointSecurity as EndpointSecurity
-from etcd_aio.config.settings import Settings as Settings
-from etcd_aio.config.settings import TLSFiles as TLSFiles
-from etcd_aio.config.settings import client_options as client_options
-from etcd_aio.config.text import read_flag as read_flag
-from etcd_aio.config.tls import TLS as TLS
-from etcd_aio.config.tls import is_pem as is_pem
-from etcd_aio.config.url import parse_url as parse_url
+from typing import TYPE_CHECKING
+
+from etcd_aio.exports import late_names
+
+if TYPE_CHECKING:
+    from etcd_aio.config.certificates import CertificateFiles as CertificateFiles
+    from etcd_aio.config.endpoints import endpoints_from as endpoints_from
+    from etcd_aio.config.endpoints import resolver_from as resolver_from
+    from etcd_aio.config.environ import read_environment as read_environment
+    from etcd_aio.config.options import TEXT_OPTIONS as TEXT_OPTIONS
+    from etcd_aio.config.options import ClientOptions as ClientOptions
+    from etcd_aio.config.options import check_options as check_options
+    from etcd_aio.config.options import read_option as read_option
+    from etcd_aio.config.security import EndpointSecurity as EndpointSecurity
+    from etcd_aio.config.settings import Settings as Settings
+    from etcd_aio.config.settings import TLSFiles as TLSFiles
+    from etcd_aio.config.settings import client_options as client_options
+    from etcd_aio.config.text import PREFIX as PREFIX
+    from etcd_aio.config.text import read_flag as read_flag
+    from etcd_aio.config.tls import TLS as TLS
+    from etcd_aio.config.tls import is_pem as is_pem
+    from etcd_aio.config.url import parse_url as parse_url
+else:
+    __getattr__, __dir__, __all__ = late_names(__name__)

@@ -2,12 +2,14 @@
 
 import re
 from collections.abc import Iterable
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from etcd_aio.balancer import Endpoint, parse_endpoints
 from etcd_aio.config.security import EndpointSecurity
-from etcd_aio.discovery import Resolver, SrvResolver, require_dnspython
 from etcd_aio.errors import ConfigError
+
+if TYPE_CHECKING:
+    from etcd_aio.discovery import Resolver
 
 _DEFAULT: Final = "127.0.0.1:2379"  # etcd's default client URL
 _DOMAIN: Final = re.compile(
@@ -22,7 +24,7 @@ def endpoints_from(endpoints: str | Iterable[str] | None) -> tuple[Endpoint, ...
 
 def resolver_from(
     endpoints: tuple[Endpoint, ...], discovery_srv: str, discovery_srv_name: str, security: EndpointSecurity
-) -> Resolver | None:
+) -> "Resolver | None":
     """The resolver for the endpoints and the options of `Client` with these names; None if the endpoints are named.
 
     Raises:
@@ -36,6 +38,8 @@ def resolver_from(
         return None
     if endpoints:
         raise ConfigError("pass either endpoints or discovery_srv, which takes the endpoints from DNS")
+    from etcd_aio.discovery import SrvResolver, require_dnspython
+
     require_dnspython()
     return SrvResolver(
         discovery_srv.lower().removesuffix("."),

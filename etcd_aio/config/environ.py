@@ -23,10 +23,8 @@ from typing import Final, cast
 
 from etcd_aio.config.options import read_option
 from etcd_aio.config.settings import Settings, TLSFiles
-from etcd_aio.config.text import Value, read_flag
+from etcd_aio.config.text import PREFIX, Value, read_flag
 from etcd_aio.errors import ConfigError
-
-PREFIX: Final = "ETCDCTL_"
 
 _OPTIONS: Final[Mapping[str, str]] = {
     "COMMAND_TIMEOUT": "timeout",

@@ -6,7 +6,6 @@
 import re
 import ssl
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Final, TypedDict, get_args, get_type_hints
 
 from etcd_aio.arguments import is_encodable
@@ -15,6 +14,7 @@ from etcd_aio.base.call_options import RetryMode
 from etcd_aio.base.deadline import deadline_after
 from etcd_aio.config.text import Value, read_flag, read_seconds, read_seconds_or_none, read_size, read_word
 from etcd_aio.config.tls import TLS
+from etcd_aio.dataclass import dataclass
 from etcd_aio.error_handler import RetryPolicy, TokenFunction
 from etcd_aio.errors import ConfigError, InvalidRequestError
 from etcd_aio.observing import Observer

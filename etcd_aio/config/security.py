@@ -4,7 +4,6 @@ import ssl
 from collections.abc import Iterable, Sequence
 
 from etcd_aio.balancer import Endpoint, Security
-from etcd_aio.config.certificates import CertificateFiles
 from etcd_aio.config.tls import TLS
 from etcd_aio.errors import ConfigError
 from etcd_aio.transport import TLSContext
@@ -37,7 +36,9 @@ class EndpointSecurity:
         # A context has its own authorities. With one name for all members, DNS cannot decide which member is trusted.
         self.has_own_authorities = bool(tls.ca or tls.server_name) if isinstance(tls, TLS) else self.has_tls
         self._needs_secrecy = has_credentials and not allow_insecure_auth
-        self._context = _context(tls, client, alpn)
+        self._alpn = alpn
+        self._client = client
+        self._context = None if tls is None else self._checked(tls)
 
     def tls_for(self, endpoint: Endpoint) -> TLSContext | None:
         """The TLS context for `endpoint`, or its source; None for plaintext.
@@ -45,6 +46,10 @@ class EndpointSecurity:
         An endpoint with TLS never gets plaintext: without `tls` it is verified with the system's root certificates.
         """
         has_tls = endpoint.security is Security.TLS or (endpoint.security is Security.OPTIONAL and self.has_tls)
+        if has_tls and self._context is None:
+            from etcd_aio.config.certificates import CertificateFiles
+
+            self._context = CertificateFiles(TLS(), self._client, self._alpn)  # reads no file until it is needed
         return self._context if has_tls else None
 
     def check(self, endpoints: Iterable[Endpoint]) -> None:
@@ -60,17 +65,16 @@ class EndpointSecurity:
                     "(etcds:// in a connection URL) or tls=, or pass allow_insecure_auth=True"
                 )
 
+    def _checked(self, tls: TLS | ssl.SSLContext) -> TLSContext:
+        if isinstance(tls, TLS):
+            from etcd_aio.config.certificates import CertificateFiles
 
-def _context(tls: object, client: str, alpn: Sequence[str]) -> TLSContext:
-    if tls is None:
-        return CertificateFiles(TLS(), client, alpn)  # reads no file until an endpoint needs it
-    if isinstance(tls, TLS):
-        files = CertificateFiles(tls, client, alpn)
-        files.check()
-        return files
-    if not isinstance(tls, ssl.SSLContext):
-        raise ConfigError("tls must be a TLS(...) or an ssl.SSLContext")
-    if tls.protocol is ssl.PROTOCOL_TLS_SERVER:
-        raise ConfigError("tls must be a context for clients, such as ssl.create_default_context() returns")
-    tls.set_alpn_protocols([*alpn])  # without ALPN, Go's TLS servers speak HTTP/1, and gRPC is HTTP/2 only
-    return tls
+            files = CertificateFiles(tls, self._client, self._alpn)
+            files.check()
+            return files
+        if not isinstance(tls, ssl.SSLContext):
+            raise ConfigError("tls must be a TLS(...) or an ssl.SSLContext")
+        if tls.protocol is ssl.PROTOCOL_TLS_SERVER:
+            raise ConfigError("tls must be a context for clients, such as ssl.create_default_context() returns")
+        tls.set_alpn_protocols([*self._alpn])  # without ALPN, Go's TLS servers speak HTTP/1, and gRPC is HTTP/2 only
+        return tls

@@ -1,12 +1,13 @@
 """Settings: the content of a connection URL or of environment variables, before it becomes options of `Client`."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TypedDict, cast
 
 from etcd_aio.config.options import ClientOptions
 from etcd_aio.config.text import Value
 from etcd_aio.config.tls import TLS
+from etcd_aio.dataclass import dataclass
 
 
 class TLSFiles(TypedDict, total=False):

@@ -9,6 +9,8 @@ from typing import Final, TypeAlias
 
 from etcd_aio.errors import ConfigError
 
+PREFIX: Final = "ETCDCTL_"
+
 Value: TypeAlias = str | bool | int | float | None
 
 _SECONDS: Final[Mapping[str, float]] = {

@@ -15,7 +15,7 @@ import logging
 import random as random_module
 from collections.abc import Awaitable, Callable, Coroutine, Iterable
 from math import inf
-from typing import Final, TypeAlias
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 from etcd_aio.balancer import Balancer, Endpoint
 from etcd_aio.base.aio import start_background_task
@@ -23,10 +23,12 @@ from etcd_aio.base.backoff import Backoff, jittered
 from etcd_aio.base.call_options import Timeout
 from etcd_aio.base.closing import TwoPartClose, Unwinding
 from etcd_aio.base.logs import log_of
-from etcd_aio.discovery.member_urls import advertised_endpoints
-from etcd_aio.discovery.resolver import Resolver
 from etcd_aio.errors import ClientClosedError, ConfigError, DiscoveryError, NoAvailableEndpointsError
-from etcd_aio.types import ConnectivityState, MemberListResult
+from etcd_aio.types import ConnectivityState
+
+if TYPE_CHECKING:
+    from etcd_aio.discovery.resolver import Resolver
+    from etcd_aio.types import MemberListResult
 
 logger = logging.getLogger("etcd_aio.discovery")
 
@@ -42,7 +44,7 @@ _SHORTEST_TTL: Final = 5.0  # seconds; shorter TTLs must not make the name serve
 _LONGEST_TTL: Final = 3600.0
 _JITTER: Final = 0.1  # fraction of the schedule, so that clients that started together do not act in step
 
-ListMembers: TypeAlias = Callable[[Timeout], Awaitable[MemberListResult]]
+ListMembers: TypeAlias = "Callable[[Timeout], Awaitable[MemberListResult]]"
 """Lists the members, within a timeout in seconds."""
 
 
@@ -64,7 +66,7 @@ class Discovery(TwoPartClose):
     def __init__(
         self,
         balancer: Balancer,
-        resolver: Resolver | None,
+        resolver: "Resolver | None",
         list_members: ListMembers,
         *,
         check: Callable[[Iterable[Endpoint]], None] | None = None,
@@ -120,6 +122,8 @@ class Discovery(TwoPartClose):
             return _names(self._balancer.endpoints)
         before = self._balancer.endpoints
         urls = [url for member in listing if member.is_started and not member.is_learner for url in member.client_urls]
+        from etcd_aio.discovery.member_urls import advertised_endpoints
+
         advertised = advertised_endpoints(urls, configured=self._resolved, in_use=before, has_tls=self._has_tls)
         if not advertised.endpoints:
             reasons = "; ".join(advertised.refused) or "no voting member advertises a URL"

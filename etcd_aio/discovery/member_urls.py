@@ -10,10 +10,10 @@ Endpoints that the user has named are always accepted.
 """
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from ipaddress import ip_address
 
 from etcd_aio.balancer import Endpoint, Security, parse_endpoint
+from etcd_aio.dataclass import dataclass
 from etcd_aio.errors import ConfigError
 
 

@@ -1,10 +1,10 @@
 """The source of the endpoints that a client starts with, if they are not named."""
 
-from dataclasses import dataclass
 from math import inf
 from typing import Protocol
 
 from etcd_aio.balancer import Endpoint
+from etcd_aio.dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,10 +9,10 @@ policies that prefer one endpoint.
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from itertools import accumulate, groupby
 
 from etcd_aio.balancer import Endpoint, parse_endpoint
+from etcd_aio.dataclass import dataclass
 from etcd_aio.discovery.resolver import Resolution
 from etcd_aio.errors import ConfigError, DiscoveryError
 

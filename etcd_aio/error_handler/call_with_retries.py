@@ -13,7 +13,7 @@ members could take the call over. Once that deadline has passed, the next attemp
 import asyncio
 import logging
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Final, Generic, NoReturn
 
 from etcd_aio import codec
@@ -28,8 +28,8 @@ from etcd_aio.balancer import (
 from etcd_aio.base.backoff import Backoff
 from etcd_aio.base.deadline import NEVER
 from etcd_aio.base.logs import log_of
+from etcd_aio.dataclass import dataclass
 from etcd_aio.error_handler.credentials import Credentials
-from etcd_aio.error_handler.description import explain
 from etcd_aio.error_handler.failover import next_avoided, seconds_before_next
 from etcd_aio.error_handler.lifetime import Lifetime
 from etcd_aio.error_handler.outcome import attempt_of, local_error_of, meaning_of, server_error_of
@@ -507,6 +507,8 @@ class CallAttempts(Generic[Request, Reply]):
 
     def _finish(self, error: EtcdError) -> EtcdError:
         """Add to an error which call it ends, and its attempts."""
+        from etcd_aio.error_handler.description import explain
+
         explain(error, self._method, self._payload, self._context.credentials)
         seconds = min(self._loop.time(), self._deadline) - self._began
         maybe_applied = self._is_mutation and self._is_uncertain

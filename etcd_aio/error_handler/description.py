@@ -23,7 +23,9 @@ from etcd_aio.types import shown_keys, shown_text
 _MAX_SUBJECTS: Final = 3  # of a txn
 
 
-def explain(error: EtcdError, method: AnyMethod, request: pb.Message | bytes, credentials: Credentials | None) -> None:
+def explain(
+    error: EtcdError, method: AnyMethod, request: "pb.Message | bytes", credentials: Credentials | None
+) -> None:
     """Add to an error which call it ends, and which part of the request it is about.
 
     Args:
@@ -45,7 +47,7 @@ def explain(error: EtcdError, method: AnyMethod, request: pb.Message | bytes, cr
         error.detail = _detail(error, message, size, credentials)
 
 
-def _detail(error: EtcdError, request: pb.Message, size: int, credentials: Credentials | None) -> str:
+def _detail(error: EtcdError, request: "pb.Message", size: int, credentials: Credentials | None) -> str:
     """Return the part of the request that an error is about, unless the error or the name of the call has it."""
     match error, request:
         case PermissionDeniedError(), _ if isinstance(credentials, Password):
@@ -66,18 +68,18 @@ def _detail(error: EtcdError, request: pb.Message, size: int, credentials: Crede
 # --- one row for each RPC, in the words of the API ---
 
 
-def _range(request: pb.RangeRequest, word: str = "range") -> str:
+def _range(request: "pb.RangeRequest", word: str = "range") -> str:
     verb = word if request.range_end else "get"
     at = f" at revision {request.revision}" if request.revision else ""
     return f"{verb} {shown_keys(request.key, request.range_end)}{at}"
 
 
-def _put(request: pb.PutRequest) -> str:
+def _put(request: "pb.PutRequest") -> str:
     lease = f" with lease 0x{_hex(request.lease)}" if request.lease else ""
     return f"put {shown_keys(request.key)}{lease}"
 
 
-def _txn(request: pb.TxnRequest) -> str:
+def _txn(request: "pb.TxnRequest") -> str:
     subjects = tuple(dict.fromkeys(_subjects(request)))
     if not subjects:
         return "txn"
@@ -85,7 +87,7 @@ def _txn(request: pb.TxnRequest) -> str:
     return f"txn on {', '.join(subjects[:_MAX_SUBJECTS])}{more}"
 
 
-def _watch(request: pb.WatchRequest) -> str:
+def _watch(request: "pb.WatchRequest") -> str:
     create = request.create_request
     if create is None:
         return "watch"
@@ -93,22 +95,22 @@ def _watch(request: pb.WatchRequest) -> str:
     return f"watch {shown_keys(create.key, create.range_end)}{since}"
 
 
-def _alarm(request: pb.AlarmRequest) -> str:
+def _alarm(request: "pb.AlarmRequest") -> str:
     verb = {pb.AlarmRequestAlarmAction.ACTIVATE: "raise", pb.AlarmRequestAlarmAction.DEACTIVATE: "disarm"}
     return f"{verb.get(request.action, 'list')} alarms"
 
 
-def _grant_permission(request: pb.AuthRoleGrantPermissionRequest) -> str:
+def _grant_permission(request: "pb.AuthRoleGrantPermissionRequest") -> str:
     perm = request.perm or pb.Permission()
     return f"grant permission on {shown_keys(perm.key, perm.range_end)} to role {shown_text(request.name)}"
 
 
-def _revoke_permission(request: pb.AuthRoleRevokePermissionRequest) -> str:
+def _revoke_permission(request: "pb.AuthRoleRevokePermissionRequest") -> str:
     keys = shown_keys(request.key, request.range_end)
     return f"revoke permission on {keys} from role {shown_text(request.role)}"
 
 
-def _member_urls(request: pb.MemberAddRequest | pb.MemberUpdateRequest) -> str:
+def _member_urls(request: "pb.MemberAddRequest | pb.MemberUpdateRequest") -> str:
     return ", ".join(map(shown_text, request.peer_urls))
 
 
@@ -175,11 +177,11 @@ def _hex(number: int) -> str:
     return f"{number:x}"  # as etcdctl shows ids
 
 
-def _branches(request: pb.TxnRequest) -> Iterable[pb.RequestOp]:
+def _branches(request: "pb.TxnRequest") -> "Iterable[pb.RequestOp]":
     return (*request.success, *request.failure)
 
 
-def _subjects(request: pb.TxnRequest) -> Iterator[str]:
+def _subjects(request: "pb.TxnRequest") -> Iterator[str]:
     """Yield the keys that the txn compares or touches."""
     for compare in request.compare:
         yield shown_keys(compare.key, compare.range_end)
@@ -194,7 +196,7 @@ def _subjects(request: pb.TxnRequest) -> Iterator[str]:
                 yield shown_keys(keys.key, keys.range_end)
 
 
-def _puts(request: pb.TxnRequest) -> Iterator[pb.PutRequest]:
+def _puts(request: "pb.TxnRequest") -> "Iterator[pb.PutRequest]":
     for operation in _branches(request):
         if operation.request_put is not None:
             yield operation.request_put
@@ -202,7 +204,7 @@ def _puts(request: pb.TxnRequest) -> Iterator[pb.PutRequest]:
             yield from _puts(operation.request_txn)
 
 
-def _count(request: pb.TxnRequest) -> int:
+def _count(request: "pb.TxnRequest") -> int:
     """Return how many operations etcd counts: those of the longest list, and of the longest list of a nested txn."""
     inner = (_count(operation.request_txn) for operation in _branches(request) if operation.request_txn is not None)
     return max(len(request.compare), len(request.success), len(request.failure)) + max(inner, default=0)

@@ -2,33 +2,32 @@
 
 import asyncio
 import random as random_module
-from collections.abc import Callable, Coroutine
-from typing import Any, Final, get_args
+from collections.abc import Callable, Coroutine, Iterable
+from typing import TYPE_CHECKING, Any, Final, get_args
 
-from etcd_aio import codec
+from etcd_aio import codec, pb
 from etcd_aio.balancer import Balancer, ClusterIdentity, Endpoint, SingleEndpointView, StoreDoubts
 from etcd_aio.base.call_options import UNSET, RetryMode, Timeout
 from etcd_aio.base.closing import TwoPartClose, Unwinding, close_all
 from etcd_aio.base.deadline import deadline_after, time_left
 from etcd_aio.error_handler.call_with_retries import CallAttempts, CallContext
 from etcd_aio.error_handler.credentials import Credentials, StaticToken
-from etcd_aio.error_handler.description import explain
-from etcd_aio.error_handler.hedging import Hedging
 from etcd_aio.error_handler.lifetime import Lifetime
-from etcd_aio.error_handler.login import Login
-from etcd_aio.error_handler.reply import MakeDecoder
 from etcd_aio.error_handler.retry_policy import RetryPolicy
-from etcd_aio.error_handler.stream_handler import StreamHandler
-from etcd_aio.error_handler.stream_supervisor import StreamContext, StreamSupervisor
-from etcd_aio.error_handler.streamed_reply import NextReply, StreamedReply
 from etcd_aio.error_handler.token_manager import TokenManager
 from etcd_aio.error_handler.token_state import TokenState
 from etcd_aio.errors import EtcdError, InvalidRequestError, RequestTooLargeError, with_history
 from etcd_aio.methods import AnyMethod, Method, Reply, Request
 from etcd_aio.observing import CallStarted, ObservedCall, ObserverGroup
-from etcd_aio.pb import Message
 from etcd_aio.transport import RequestMetadata
 from etcd_aio.types import StreamStatistics
+
+if TYPE_CHECKING:
+    from etcd_aio.error_handler.hedging import Hedging
+    from etcd_aio.error_handler.reply import MakeDecoder
+    from etcd_aio.error_handler.stream_handler import StreamHandler
+    from etcd_aio.error_handler.stream_supervisor import StreamContext, StreamSupervisor
+    from etcd_aio.error_handler.streamed_reply import StreamedReply
 
 _RETRY_MODES: Final = get_args(RetryMode)
 
@@ -90,8 +89,8 @@ class Invoker(TwoPartClose):
         self._seconds = deadline_after(timeout, 0.0)
         self._retry: RetryMode = _checked(retry)
         self.max_send_bytes = max_send_bytes
-        self._hedging = None if hedge_after is None else Hedging(hedge_after, lambda: balancer.ready_count > 1)
-        self._streams = StreamContext(self._context, balancer, self.observers.stream_changed)
+        self._hedging = None if hedge_after is None else self._hedging_after(hedge_after)
+        self._streams: StreamContext | None = None
 
     def unary(
         self,
@@ -151,7 +150,7 @@ class Invoker(TwoPartClose):
         call: CallAttempts[Request, Reply],
         now: float,
         token: Coroutine[Any, Any, float] | None,
-        hedging: Hedging | None,
+        hedging: "Hedging | None",
         observed: ObservedCall | None,
     ) -> Reply:
         """Run a call that needs a token first, or may be sent twice, or is observed."""
@@ -174,7 +173,7 @@ class Invoker(TwoPartClose):
     def _begin(
         self,
         method: AnyMethod,
-        request: Message | bytes,
+        request: "pb.Message | bytes",
         timeout: Timeout,
         retry: RetryMode | None,
         endpoint: str | None,
@@ -217,7 +216,7 @@ class Invoker(TwoPartClose):
 
     async def read(
         self,
-        reply: StreamedReply[Request, Reply],
+        reply: "StreamedReply[Request, Reply]",
         rest: Request | bytes,
         *,
         timeout: Timeout = UNSET,
@@ -252,6 +251,8 @@ class Invoker(TwoPartClose):
         try:
             if self._token.is_due:
                 await self._obtain_token(reply.method, payload, now, deadline)
+            from etcd_aio.error_handler.streamed_reply import NextReply
+
             call = NextReply(
                 self._context,
                 balancer,
@@ -278,11 +279,15 @@ class Invoker(TwoPartClose):
         """The endpoints in use."""
         return tuple(endpoint.name for endpoint in self._balancer.endpoints)
 
-    def explain(self, error: EtcdError, method: AnyMethod, request: Message | bytes) -> None:
+    def explain(self, error: EtcdError, method: AnyMethod, request: "pb.Message | bytes") -> None:
         """Add to an error which request on a shared stream it is about: see `description.explain`."""
+        from etcd_aio.error_handler.description import explain
+
         explain(error, method, request, self._credentials)
 
-    async def _obtain_token(self, method: AnyMethod, request: Message | bytes, began: float, deadline: float) -> float:
+    async def _obtain_token(
+        self, method: AnyMethod, request: "pb.Message | bytes", began: float, deadline: float
+    ) -> float:
         """Get a token before a call begins, and return the instant. The error names the login, or else the call."""
         try:
             await self._tokens.obtain(deadline)
@@ -296,21 +301,29 @@ class Invoker(TwoPartClose):
     def supervise(
         self,
         method: Method[Request, Reply],
-        handler: StreamHandler[Request, Reply],
+        handler: "StreamHandler[Request, Reply]",
         name: str,
         *,
         needs_token: bool = True,
-        make_decoder: MakeDecoder[Reply] | None = None,
-    ) -> StreamSupervisor[Request, Reply]:
+        make_decoder: "MakeDecoder[Reply] | None" = None,
+    ) -> "StreamSupervisor[Request, Reply]":
         """Return the supervisor of a new stream, with these arguments. It opens nothing until its `wake`."""
+        from etcd_aio.error_handler.stream_supervisor import StreamContext, StreamSupervisor
+
+        if self._streams is None:
+            self._streams = StreamContext(self._context, self._balancer, self.observers.stream_changed)
         return StreamSupervisor(
             self._streams, method, handler, name=name, needs_token=needs_token, make_decoder=make_decoder
         )
 
     def streams(self) -> tuple[StreamStatistics, ...]:
         """Return the statistics of each supervised stream that is needed, sorted by method."""
-        streams = (supervisor.statistics() for supervisor in self._streams.running if supervisor.is_needed)
+        streams = (supervisor.statistics() for supervisor in self._running_streams if supervisor.is_needed)
         return tuple(sorted(streams, key=lambda stream: stream.method))
+
+    @property
+    def _running_streams(self) -> "Iterable[StreamSupervisor[Any, Any]]":
+        return () if self._streams is None else self._streams.running
 
     def clock(self) -> float:
         """Return the instant, on the clock of all deadlines: that of the running loop."""
@@ -324,7 +337,7 @@ class Invoker(TwoPartClose):
         if self._credentials is not None:
             self._credentials.forget()
         # In the task that closes the client, so that a lease that this task holds does not cancel it.
-        return close_all((self._tokens, *self._streams.running))
+        return close_all((self._tokens, *self._running_streams))
 
     def may_renew_token(self, error: EtcdError) -> bool:
         """Whether `StreamSupervisor.renew_token` may help after this refusal."""
@@ -346,6 +359,8 @@ class Invoker(TwoPartClose):
         bare = self._metadata.without_token()
         none = TokenManager(None, bare, TokenState(is_due=False), random=random)
         context = CallContext(self._lifetime, identity, policy, random, bare, none, client=self.client)
+        from etcd_aio.error_handler.login import Login
+
         login = Login(context, self._balancer, credentials)
         state = TokenState(is_due=True)
         return TokenManager(
@@ -358,6 +373,11 @@ class Invoker(TwoPartClose):
             on_login=self.observers.login_ended,
             client=self.client,
         )
+
+    def _hedging_after(self, seconds: float) -> "Hedging":
+        from etcd_aio.error_handler.hedging import Hedging
+
+        return Hedging(seconds, lambda: self._balancer.ready_count > 1)
 
     def _outage_error(self) -> EtcdError | None:
         return None if self._balancer.ready_count else self._balancer.no_available_endpoints()

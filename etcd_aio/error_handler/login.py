@@ -7,14 +7,13 @@ import asyncio
 import copy
 from typing import Final
 
-from etcd_aio import codec
+from etcd_aio import codec, pb
 from etcd_aio.balancer import Balancer
 from etcd_aio.base.backoff import Backoff
 from etcd_aio.error_handler.call_with_retries import CallAttempts, CallContext
 from etcd_aio.error_handler.credentials import Credentials, Password, TokenSource, is_token
 from etcd_aio.errors import AuthNotEnabledError, ClientClosedError, EtcdError, TokenUnavailableError
 from etcd_aio.methods import AUTHENTICATE
-from etcd_aio.pb import AuthenticateRequest
 
 TIMEOUT: Final = 120.0
 """Seconds a login may take with all its attempts. A member that many clients log in to at once needs that long; the
@@ -80,7 +79,7 @@ class Login:
             self._balancer,
             None,
             AUTHENTICATE,
-            codec.encode(AuthenticateRequest(name=credentials.name, password=credentials.password)),
+            codec.encode(pb.AuthenticateRequest(name=credentials.name, password=credentials.password)),
             now + TIMEOUT,
             is_mutation=False,
             may_repeat=True,  # a second login costs the server a password hash and a token, nothing else

@@ -4,10 +4,11 @@ Calls and streams share these rules. Only one thing differs: a call that ran out
 checks itself; for a stream the deadline is that of opening it, so a stream that was not open in time has no connection.
 """
 
-from dataclasses import dataclass
 from typing import Final
 
+from etcd_aio import errors
 from etcd_aio.codec import leading_watch_id
+from etcd_aio.dataclass import dataclass
 from etcd_aio.error_handler.retry_verdicts import StreamFacts
 from etcd_aio.errors import (
     Attempt,
@@ -24,7 +25,6 @@ from etcd_aio.errors import (
     ServerError,
     StatusCode,
     UnknownServerError,
-    server_error,
     with_history,
 )
 from etcd_aio.methods import WATCH, AnyMethod
@@ -40,7 +40,7 @@ def attempt_of(failure: AttemptFailure, endpoint: str, seconds: float) -> Attemp
 
 def server_error_of(failure: AttemptFailure, method: AnyMethod) -> ServerError:
     """Return the error that the server answered. If the RPC is missing, it names the RPC and the etcd that has it."""
-    return server_error(failure.code, failure.message, feature=method.name, needs=method.since)
+    return errors.server_error(failure.code, failure.message, feature=method.name, needs=method.since)
 
 
 def local_error_of(failure: AttemptFailure) -> EtcdError:

@@ -1,9 +1,9 @@
 """Retry policy and budget: how often, how soon, and how many retries at once, in the terms of gRPC A6. Pure."""
 
-from dataclasses import dataclass
 from typing import Final
 
 from etcd_aio.base.backoff import Backoff
+from etcd_aio.dataclass import dataclass
 from etcd_aio.errors import ConfigError
 
 _MAX_TOKENS: Final = 1000.0  # gRPC A6's upper bound for maxTokens

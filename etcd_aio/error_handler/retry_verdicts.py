@@ -18,10 +18,10 @@ exactly one verdict.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from enum import Enum
 from typing import Final
 
+from etcd_aio.dataclass import dataclass
 from etcd_aio.errors import Delivery, RetryHint
 
 

@@ -15,7 +15,7 @@ handler may change its `due`, so all of them go through `_tell`, which sets the 
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import partial
 from typing import Any, Final, Generic, ParamSpec, TypeAlias, TypeVar
 
@@ -25,7 +25,9 @@ from etcd_aio.base.aio import start_background_task
 from etcd_aio.base.closing import TwoPartClose, Unwinding
 from etcd_aio.base.deadline import NEVER
 from etcd_aio.base.reprs import when_constructed
+from etcd_aio.dataclass import dataclass
 from etcd_aio.error_handler.call_with_retries import CallContext
+from etcd_aio.error_handler.message_loading import load_messages
 from etcd_aio.error_handler.outcome import StreamEnd, unexpected_error
 from etcd_aio.error_handler.reply import LARGE, MakeDecoder, check_cluster, decoder_of, finish_in_steps
 from etcd_aio.error_handler.stream_handler import StreamHandler
@@ -295,6 +297,7 @@ class StreamSupervisor(TwoPartClose, Generic[Request, Reply]):
     async def _run(self) -> None:
         error: EtcdError | None = ClientClosedError("the task of the stream was cancelled")
         try:
+            await load_messages()
             error = await self._supervise()
         except ClientClosedError as closed:
             error = closed

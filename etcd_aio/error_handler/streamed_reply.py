@@ -68,7 +68,7 @@ class StreamedReply(Generic[Request, Reply]):
     def __del__(self) -> None:
         # The garbage collector may run in any thread. A closed loop has no open stream.
         stream = self._stream
-        if stream is not None and self._loop is not None:
+        if stream is not None and self._loop is not None and not self._loop.is_closed():
             with suppress(RuntimeError):
                 self._loop.call_soon_threadsafe(stream.cancel)
 

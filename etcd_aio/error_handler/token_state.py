@@ -29,7 +29,6 @@ which token.
 """
 
 import base64
-import json
 from collections.abc import Callable
 from enum import Enum
 from math import inf
@@ -204,6 +203,8 @@ def auth_revision(token: str) -> int | None:
     if len(parts) != _JWT_PARTS:
         return None
     try:
+        import json
+
         claims: object = json.loads(base64.urlsafe_b64decode(parts[1] + "=="))
     except (ValueError, RecursionError):
         return None

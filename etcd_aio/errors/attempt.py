@@ -1,8 +1,9 @@
 """One failed attempt: its gRPC status, how far the request got, and what may follow."""
 
-from dataclasses import dataclass
 from enum import Enum, IntEnum
 from typing import Final, Self
+
+from etcd_aio.dataclass import dataclass
 
 MAX_MESSAGE_BYTES: Final = 4096
 """Longest server text that an error keeps, in UTF-8 bytes. gRPC sets no limit; the longest in the table has 74."""

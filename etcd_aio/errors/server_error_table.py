@@ -6,10 +6,10 @@ anything about a server's answer.
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from types import MappingProxyType, ModuleType
 from typing import Final
 
+from etcd_aio.dataclass import dataclass
 from etcd_aio.errors import auth, availability, cluster, families, requests
 from etcd_aio.errors.attempt import StatusCode, sanitize
 from etcd_aio.errors.families import NotSupportedByServerError, ServerError

@@ -9,14 +9,13 @@ comparison of values is false, and every other property is compared as 0.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from enum import Enum
-from typing import TYPE_CHECKING, Final, Generic, NoReturn, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Generic, NoReturn, TypeVar
 
-from etcd_aio import pb
 from etcd_aio.arguments import MIN_INT64, lease_id, to_bytes, whole_number
 from etcd_aio.base.reprs import when_constructed
-from etcd_aio.codec import writers
+from etcd_aio.codec import write_Compare
+from etcd_aio.dataclass import dataclass
 from etcd_aio.types import KeyLike, KeyRange, LeaseLike, ValueLike
 
 
@@ -43,9 +42,14 @@ class CompareOperator(Enum):
     __hash__ = object.__hash__
 
 
-# etcd calls the revisions CREATE and MOD here.
-_TARGETS: Final = {target: pb.CompareCompareTarget[target.name.removesuffix("_REVISION")] for target in CompareTarget}
-_OPERATORS: Final = {operator: pb.CompareCompareResult[operator.name] for operator in CompareOperator}
+# As `Compare.CompareTarget` and `Compare.CompareResult` of etcd's messages, which call the revisions CREATE and MOD.
+_TARGETS: Final = {target: number for number, target in enumerate(CompareTarget)}
+_OPERATORS: Final = {
+    CompareOperator.EQUAL: 0,
+    CompareOperator.GREATER: 1,
+    CompareOperator.LESS: 2,
+    CompareOperator.NOT_EQUAL: 3,
+}
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -69,12 +73,13 @@ class Compare:
 
     def message(self) -> bytes:
         """Encode the message of this condition."""
-        return writers[pb.Compare](
+        operand: dict[str, Any] = {self.target.value: self.operand}
+        return write_Compare(
             key=self.keys.key,
             range_end=self.keys.range_end,
             target=_TARGETS[self.target],
             result=_OPERATORS[self.operator],
-            **{self.target.value: self.operand},
+            **operand,
         )
 
     def __bool__(self) -> bool:  # NoReturn would make type checkers skip the code that follows

@@ -5,14 +5,23 @@ the same value whether it is sent alone or within a txn.
 """
 
 from collections.abc import Awaitable
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, ClassVar, Final, Protocol, TypeAlias, TypeVar
 
-from etcd_aio import methods, pb
+from etcd_aio import methods
 from etcd_aio.arguments import flag, whole_number
 from etcd_aio.base.call_options import RetryMode, Timeout
-from etcd_aio.codec import MAX_DEPTH, writers
+from etcd_aio.codec import (
+    MAX_DEPTH,
+    write_DeleteRangeRequest,
+    write_PutRequest,
+    write_RangeRequest,
+    write_RequestOp,
+    write_TxnRequest,
+)
+from etcd_aio.dataclass import dataclass
 from etcd_aio.errors import InvalidRequestError, MalformedReplyError
+from etcd_aio.fast_frozen import filled
 from etcd_aio.kv.compare import Compare
 from etcd_aio.kv.endless_deletes import NOTHING, Extent
 from etcd_aio.types import (
@@ -28,7 +37,6 @@ from etcd_aio.types import (
     SortBy,
     SortOrder,
     TxnResult,
-    fast_init,
     shown_key,
     shown_lease,
 )
@@ -36,10 +44,16 @@ from etcd_aio.types import (
 T_co = TypeVar("T_co", covariant=True)
 _Op_contra = TypeVar("_Op_contra", contravariant=True)
 
-# etcd calls the revisions CREATE and MOD here.
-_SORT_TARGETS: Final = {target: pb.RangeRequestSortTarget[target.name.removesuffix("_REVISION")] for target in SortBy}
-_SORT_ORDERS: Final = {order: pb.RangeRequestSortOrder[order.name] for order in SortOrder}
-_NO_HEADER: Final = Header()
+# As `RangeRequest.SortTarget` and `RangeRequest.SortOrder` of etcd's messages.
+_SORT_TARGETS: Final = {
+    SortBy.KEY: 0,
+    SortBy.VERSION: 1,
+    SortBy.CREATE_REVISION: 2,
+    SortBy.MOD_REVISION: 3,
+    SortBy.VALUE: 4,
+}
+_SORT_ORDERS: Final = {SortOrder.ASCEND: 1, SortOrder.DESCEND: 2}
+_NO_HEADER: Final = filled(Header, 0, 0, 0, 0)
 
 
 class KVOperation(Operation[T_co]):
@@ -87,7 +101,6 @@ class Sends(Protocol[_Op_contra, T_co]):
         ...
 
 
-@fast_init
 @dataclass(frozen=True, slots=True, repr=False)
 class PutOp(KVOperation[PutResult]):
     """Put one key; the attributes are the arguments of `client.put()`."""
@@ -104,7 +117,7 @@ class PutOp(KVOperation[PutResult]):
     ignore_lease: bool = False
 
     def message(self) -> bytes:
-        return writers[pb.PutRequest](
+        return write_PutRequest(
             key=self.key,
             value=self.value,
             lease=self.lease,
@@ -121,7 +134,6 @@ class PutOp(KVOperation[PutResult]):
         return f"PutOp(key={shown_key(self.key)}, value=<{len(self.value)} bytes>, lease={shown_lease(self.lease)})"
 
 
-@fast_init
 @dataclass(frozen=True, slots=True)
 class GetOp(KVOperation[KeyValue | None]):
     """Get one key; the attributes are the arguments of `client.get()`."""
@@ -135,7 +147,7 @@ class GetOp(KVOperation[KeyValue | None]):
     keys_only: bool = False
 
     def message(self) -> bytes:
-        return writers[pb.RangeRequest](
+        return write_RangeRequest(
             key=self.key, revision=self.revision, serializable=self.serializable, keys_only=self.keys_only
         )
 
@@ -143,7 +155,6 @@ class GetOp(KVOperation[KeyValue | None]):
         return reply.kvs[0] if reply.kvs else None
 
 
-@fast_init
 @dataclass(frozen=True, slots=True)
 class RangeOp(KVOperation[RangeResult]):
     """Get the keys of a range; the attributes are the arguments of `client.range()`.
@@ -182,7 +193,7 @@ class RangeOp(KVOperation[RangeResult]):
         # etcd stores keys in ascending order. With sort order NONE a limit stops the read early; with ASCEND etcd would
         # read the whole range, sort it, and then cut it.
         is_stored_order = self.sort_by is SortBy.KEY and self.sort_order is SortOrder.ASCEND
-        return writers[pb.RangeRequest](
+        return write_RangeRequest(
             key=self.keys.key,
             range_end=self.keys.range_end,
             limit=self.limit,
@@ -214,7 +225,7 @@ class DeleteOp(KVOperation[DeleteResult]):
         flag(self.prev_kv, "prev_kv")
 
     def message(self) -> bytes:
-        return writers[pb.DeleteRangeRequest](key=self.keys.key, range_end=self.keys.range_end, prev_kv=self.prev_kv)
+        return write_DeleteRangeRequest(key=self.keys.key, range_end=self.keys.range_end, prev_kv=self.prev_kv)
 
     @property
     def has_endless_delete(self) -> bool:
@@ -319,7 +330,7 @@ class TxnOp(KVOperation[TxnResult]):
         """
         if depth + 2 > MAX_DEPTH and (self.then or self.otherwise):
             raise InvalidRequestError(f"TxnRequest: messages nest more than {MAX_DEPTH} deep")
-        return writers[pb.TxnRequest](
+        return write_TxnRequest(
             compare=[compare.message() for compare in self.when],
             success=[_inner_message(operation, depth + 1, writes) for operation in self.then],
             failure=[_inner_message(operation, depth + 1, writes) for operation in self.otherwise],
@@ -345,21 +356,20 @@ def _inner_message(operation: Op, depth: int, writes: bool) -> bytes:
             the txn if that revision is compacted; the others skip its reads, so they may apply it: etcd's members then
             differ for good (etcd-io/etcd#18667).
     """
-    write = writers[pb.RequestOp]
     match operation:
         case PutOp():
-            return write(request_put=operation.message())
+            return write_RequestOp(request_put=operation.message())
         case GetOp() | RangeOp():
             if writes and operation.revision:
                 raise InvalidRequestError(
                     "a txn that writes must not read a past revision, which can make the members of etcd differ: "
                     "leave revision= out, or read before or after the txn"
                 )
-            return write(request_range=operation.message())
+            return write_RequestOp(request_range=operation.message())
         case DeleteOp():
-            return write(request_delete_range=operation.message())
+            return write_RequestOp(request_delete_range=operation.message())
         case TxnOp():
-            return write(request_txn=operation._encode(depth + 1, writes=writes))
+            return write_RequestOp(request_txn=operation._encode(depth + 1, writes=writes))
 
 
 def _inner_result(operation: Op, response: OpResult, outer: Header) -> OpResult:

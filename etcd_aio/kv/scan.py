@@ -31,9 +31,6 @@ from etcd_aio.types import Header, KeyRange, KeyValue, RangeResult, SortBy, Sort
 if TYPE_CHECKING:
     from etcd_aio.error_handler import Invoker
 
-DEFAULT_PAGE_SIZE: Final = 1000
-"""The number of keys that etcd's own mirror reads at once. Decoding that many small keys takes a few milliseconds."""
-
 _GROWTH_DIVISOR: Final = 16  # grow by a sixteenth after each page that fits: about one page in eleven is too large
 
 _NO_HEADER: Final = Header()

@@ -1,6 +1,7 @@
 """The builder behind `client.txn()`: when, then, otherwise, in this order."""
 
 import warnings
+from collections.abc import Callable
 from typing import TYPE_CHECKING, NoReturn, Self
 
 from etcd_aio.base.call_options import UNSET, RetryMode, Timeout
@@ -32,10 +33,10 @@ class Txn:
         self._otherwise: tuple[Op, ...] | None = None
         self._is_pending = False  # has operations, and was never committed
 
-    def __del__(self) -> None:
+    def __del__(self, warn: Callable[..., None] = warnings.warn) -> None:  # at exit the module may be gone
         if self._is_pending:
             text = f"{self!r} was never committed: write `await client.txn().then(...).commit()`"
-            warnings.warn(text, ResourceWarning, stacklevel=1, source=self)  # tracemalloc shows where it was made
+            warn(text, ResourceWarning, stacklevel=1, source=self)  # tracemalloc shows where it was made
 
     if not TYPE_CHECKING:  # hidden from type checkers, so that they report the mistake
 

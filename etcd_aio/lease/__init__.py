@@ -8,22 +8,25 @@ runs its stream and background tasks, on the clock of `clock.py`. `pool.py` lend
 
 from typing import TYPE_CHECKING
 
-from etcd_aio.lease.calls import Leases as Leases
-from etcd_aio.lease.keeper import LeaseKeeper as LeaseKeeper
-from etcd_aio.lease.kept_lease import KeptLease as KeptLease
-from etcd_aio.lease.kept_lease import OnDoubt as OnDoubt
-from etcd_aio.lease.kept_lease import OnEnd as OnEnd
-from etcd_aio.lease.lease import Lease as Lease
-from etcd_aio.lease.lease import OnLost as OnLost
-from etcd_aio.lease.loans import LeaseSource as LeaseSource
-from etcd_aio.lease.loans import Loan as Loan
-from etcd_aio.lease.loans import OnLoss as OnLoss
-from etcd_aio.types import LeaseGrantResult as LeaseGrantResult
-from etcd_aio.types import LeaseKeepAliveResult as LeaseKeepAliveResult
-from etcd_aio.types import LeaseListResult as LeaseListResult
-from etcd_aio.types import LeaseRevokeResult as LeaseRevokeResult
-from etcd_aio.types import LeaseStatus as LeaseStatus
-from etcd_aio.types import LeaseTimeToLiveResult as LeaseTimeToLiveResult
+from etcd_aio.exports import late_names
 
 if TYPE_CHECKING:
+    from etcd_aio.lease.calls import Leases as Leases
+    from etcd_aio.lease.keeper import LeaseKeeper as LeaseKeeper
+    from etcd_aio.lease.kept_lease import KeptLease as KeptLease
+    from etcd_aio.lease.kept_lease import OnDoubt as OnDoubt
+    from etcd_aio.lease.kept_lease import OnEnd as OnEnd
+    from etcd_aio.lease.lease import Lease as Lease
+    from etcd_aio.lease.lease import OnLost as OnLost
+    from etcd_aio.lease.loans import LeaseSource as LeaseSource
+    from etcd_aio.lease.loans import Loan as Loan
+    from etcd_aio.lease.loans import OnLoss as OnLoss
     from etcd_aio.lease.pool import LeasePool as LeasePool
+    from etcd_aio.types import LeaseGrantResult as LeaseGrantResult
+    from etcd_aio.types import LeaseKeepAliveResult as LeaseKeepAliveResult
+    from etcd_aio.types import LeaseListResult as LeaseListResult
+    from etcd_aio.types import LeaseRevokeResult as LeaseRevokeResult
+    from etcd_aio.types import LeaseStatus as LeaseStatus
+    from etcd_aio.types import LeaseTimeToLiveResult as LeaseTimeToLiveResult
+else:
+    __getattr__, __dir__, __all__ = late_names(__name__)

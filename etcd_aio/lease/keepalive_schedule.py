@@ -44,6 +44,7 @@ from heapq import heapify, heappop, heappush
 from math import inf
 from typing import Final, Protocol, TypeAlias, TypeVar
 
+from etcd_aio import pb
 from etcd_aio.errors import (
     EtcdError,
     LeaseExpiredError,
@@ -53,7 +54,6 @@ from etcd_aio.errors import (
     ServerError,
 )
 from etcd_aio.lease.patience import Patience, due_at
-from etcd_aio.pb import LeaseKeepAliveRequest
 from etcd_aio.types import LeaseKeepAliveResult
 
 WINDOW: Final = 64
@@ -217,12 +217,12 @@ class KeepAliveSchedule:
         first = timers[0][0] if timers else inf
         return min(first, self._silent_at)
 
-    def requests(self, now: float) -> Iterable[LeaseKeepAliveRequest]:
+    def requests(self, now: float) -> "Iterable[pb.LeaseKeepAliveRequest]":
         """The renewals to send now."""
         under_way = self._unanswered
         if not self._ready or not self._is_open or self._is_given_up or len(under_way) > self._window // 2:
             return ()
-        requests: list[LeaseKeepAliveRequest] = []
+        requests: list[pb.LeaseKeepAliveRequest] = []
         while self._ready and len(under_way) < self._window:
             _, number, lease = heappop(self._ready)
             if lease.timer != number:
@@ -233,7 +233,7 @@ class KeepAliveSchedule:
             patience = self._patience.held(lease.ttl, left, now) if lease.is_held else self._patience.single()
             under_way.append(_Renewal(lease.id, self._numbers, now, patience, is_first=not under_way))
             self._silent_at = min(self._silent_at, now + patience)
-            requests.append(LeaseKeepAliveRequest(id=lease.id))
+            requests.append(pb.LeaseKeepAliveRequest(id=lease.id))
         return requests
 
     def on_open(self, endpoint: str, now: float) -> None:

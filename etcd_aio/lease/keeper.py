@@ -10,12 +10,14 @@ from collections.abc import Callable, Coroutine, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final, TypeAlias, TypeVar
 
+from etcd_aio import pb
 from etcd_aio.base.aio import resolve, start_background_task, start_task, start_timer_at, wait_until, wake
 from etcd_aio.base.call_options import UNSET, RetryMode, Timeout
 from etcd_aio.base.deadline import time_left
 from etcd_aio.base.logs import Log, log_of
 from etcd_aio.base.suspension import suspended_seconds
 from etcd_aio.codec import header_of
+from etcd_aio.error_handler import load_messages
 from etcd_aio.errors import (
     ClientClosedError,
     EtcdError,
@@ -29,14 +31,6 @@ from etcd_aio.lease.clock import LeaseClock, LeaseClockAdapter
 from etcd_aio.lease.keepalive_schedule import KeepAliveSchedule, LeaseState, ScheduledLease
 from etcd_aio.methods import LEASE_GRANT, LEASE_KEEP_ALIVE, LEASE_REVOKE, LEASE_TIME_TO_LIVE, RANGE
 from etcd_aio.observing import LeaseChange, LeaseEvent
-from etcd_aio.pb import (
-    LeaseGrantRequest,
-    LeaseGrantResponse,
-    LeaseKeepAliveRequest,
-    LeaseRevokeRequest,
-    LeaseTimeToLiveRequest,
-    RangeRequest,
-)
 from etcd_aio.types import Header, LeaseGrantResult, LeaseKeepAliveResult, LeaseRevokeResult
 
 if TYPE_CHECKING:
@@ -119,16 +113,17 @@ class LeaseKeeper:
     ) -> LeaseGrantResult:
         """Grant a lease. See `Leases.grant`; `is_own_id` is True if this client has drawn the id."""
         deadline = self.call_deadline(timeout)
+        await load_messages()
         try:
             reply = await self.invoker.unary(
-                LEASE_GRANT, LeaseGrantRequest(ttl=ttl, id=id), timeout=timeout, retry=retry
+                LEASE_GRANT, pb.LeaseGrantRequest(ttl=ttl, id=id), timeout=timeout, retry=retry
             )
         except LeaseExistsError as error:
             if not is_own_id or not error.maybe_applied:
                 raise
             # No other client draws this id: an attempt whose answer was lost has granted it.
             left = time_left(deadline, self.invoker.clock())
-            result = await self.invoker.unary(LEASE_TIME_TO_LIVE, LeaseTimeToLiveRequest(id=id), timeout=left)
+            result = await self.invoker.unary(LEASE_TIME_TO_LIVE, pb.LeaseTimeToLiveRequest(id=id), timeout=left)
             if result.is_expired:
                 raise LeaseNotFoundError from error
             return LeaseGrantResult(result.header, id, result.granted_ttl)
@@ -138,13 +133,13 @@ class LeaseKeeper:
         """Revoke a lease. See `Leases.revoke`."""
         deadline = self.call_deadline(timeout)
         try:
-            return await self.invoker.unary(LEASE_REVOKE, LeaseRevokeRequest(id=id), timeout=timeout, retry=retry)
+            return await self.invoker.unary(LEASE_REVOKE, pb.LeaseRevokeRequest(id=id), timeout=timeout, retry=retry)
         except LeaseNotFoundError as error:
             if not error.maybe_applied:
                 raise
             # An attempt whose answer was lost has revoked it.
             left = time_left(deadline, self.invoker.clock())
-            result = await self.invoker.unary(LEASE_TIME_TO_LIVE, LeaseTimeToLiveRequest(id=id), timeout=left)
+            result = await self.invoker.unary(LEASE_TIME_TO_LIVE, pb.LeaseTimeToLiveRequest(id=id), timeout=left)
             return LeaseRevokeResult(result.header)
 
     def hold(self, lease_id: int, ttl: int, deadline: float, on_renewed: OnRenewed, on_loss: OnLoss) -> ScheduledLease:
@@ -239,7 +234,7 @@ class LeaseKeeper:
 
     def explain(self, error: EtcdError, lease_id: int) -> None:
         """Note on an error that it is about renewing this lease."""
-        self.invoker.explain(error, LEASE_KEEP_ALIVE, LeaseKeepAliveRequest(id=lease_id))
+        self.invoker.explain(error, LEASE_KEEP_ALIVE, pb.LeaseKeepAliveRequest(id=lease_id))
 
     def renewal_error(self, scheduled: ScheduledLease) -> EtcdError | None:
         """Why this lease cannot be renewed at present: the server refuses to, or there is no stream; else None."""
@@ -293,7 +288,7 @@ class LeaseKeeper:
             caught_up = await self._catch_up(endpoint, time_left(deadline, clock()))
             result = await self.invoker.unary(
                 LEASE_TIME_TO_LIVE,
-                LeaseTimeToLiveRequest(id=scheduled.id),
+                pb.LeaseTimeToLiveRequest(id=scheduled.id),
                 timeout=time_left(deadline, clock()),
                 endpoint=endpoint,
             )
@@ -307,7 +302,7 @@ class LeaseKeeper:
         """Make a member catch up with the cluster; return the member's id, 0 if it is unknown."""
         try:
             result = await self.invoker.unary(
-                RANGE, RangeRequest(key=b"\0", count_only=True), timeout=timeout, endpoint=endpoint
+                RANGE, pb.RangeRequest(key=b"\0", count_only=True), timeout=timeout, endpoint=endpoint
             )
         except PermissionDeniedError:
             return 0  # etcd checks permissions after it has caught up
@@ -412,6 +407,6 @@ def _draw_id() -> int:
     return int.from_bytes(os.urandom(8)) >> 1  # as of `secrets`, whose import would take a millisecond
 
 
-def grant_result(reply: LeaseGrantResponse) -> LeaseGrantResult:
+def grant_result(reply: "pb.LeaseGrantResponse") -> LeaseGrantResult:
     """The result of a grant. The message also has an `error`, which etcd never fills."""
     return LeaseGrantResult(header_of(reply.header), reply.id, reply.ttl)

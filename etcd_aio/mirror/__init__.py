@@ -6,13 +6,14 @@ them, and `checkpoint.py` has the argument why nothing is lost. `follow.py` read
 
 from typing import TYPE_CHECKING
 
-from etcd_aio.exports import public_names
-from etcd_aio.mirror.checkpoint import Checkpoint as Checkpoint
-from etcd_aio.mirror.follow import Follow as Follow
-from etcd_aio.mirror.follow import MirrorBatch as MirrorBatch
-from etcd_aio.mirror.follow import follow as follow
-from etcd_aio.mirror.mirror import Mirror as Mirror
-from etcd_aio.mirror.mirror import MirrorStatistics as MirrorStatistics
+from etcd_aio.exports import late_names
 
-if not TYPE_CHECKING:  # type checkers take the imports above
-    __all__ = public_names(globals())
+if TYPE_CHECKING:
+    from etcd_aio.mirror.checkpoint import Checkpoint as Checkpoint
+    from etcd_aio.mirror.follow import Follow as Follow
+    from etcd_aio.mirror.follow import MirrorBatch as MirrorBatch
+    from etcd_aio.mirror.follow import follow as follow
+    from etcd_aio.mirror.mirror import Mirror as Mirror
+    from etcd_aio.mirror.mirror import MirrorStatistics as MirrorStatistics
+else:
+    __getattr__, __dir__, __all__ = late_names(__name__)

@@ -5,10 +5,10 @@ that is larger than a txn may be is split, since there is no other way.
 """
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from itertools import groupby
 from typing import Final
 
+from etcd_aio.dataclass import dataclass
 from etcd_aio.mirror.reconcile import Change
 
 _OP_BYTES: Final = 32  # of a request, besides key and value of an operation, at most

@@ -18,12 +18,13 @@ that is applied twice changes nothing. No copy is applied after the end, since t
 """
 
 import json
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from dataclasses import fields as dataclass_fields
 from enum import Enum
 from typing import Self
 
 from etcd_aio import KeyValue
+from etcd_aio.dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,13 +5,13 @@ Each batch has the revision that the receiver has reached with it, from which a 
 """
 
 from collections.abc import AsyncIterator, Collection, Sequence
-from dataclasses import dataclass
 from typing import ClassVar, Final, Self
 
 from etcd_aio import UNSET, Event, EventType, KeyLike, KeyRange, KeyValue, Scan, Timeout, Watcher, op
 from etcd_aio.arguments import to_bytes, whole_number
 from etcd_aio.base import NotAwaitable, when_constructed
 from etcd_aio.calls import StoreCalls
+from etcd_aio.dataclass import dataclass
 from etcd_aio.errors import ClientUsageError, CompactedError, StoreRolledBackError
 from etcd_aio.mirror.reconcile import Merge, changed_since
 from etcd_aio.mirror.sorting import sorted_keys

@@ -7,13 +7,13 @@ compares both sides and copies the differences.
 
 import secrets
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Final, NoReturn
 
 from etcd_aio import EtcdError, Event, KeyLike, KeyRange
 from etcd_aio.arguments import encode_key, finite_seconds, to_bytes, whole_number
 from etcd_aio.base import NEVER, KeySpace, Pauses, Waiters, key_space_of, when_constructed
 from etcd_aio.calls import StoreCalls
+from etcd_aio.dataclass import dataclass
 from etcd_aio.errors import ClientUsageError, CompactedError, InvalidRequestError, MirrorError, StoreRolledBackError
 from etcd_aio.mirror.base_copy import copy_base
 from etcd_aio.mirror.batching import CopyTxn, Limits, txns_of

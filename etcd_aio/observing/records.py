@@ -3,9 +3,9 @@
 They hold no keys and no values, except that the text of an error may name keys. They never hold passwords or tokens.
 """
 
-from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
+from etcd_aio.dataclass import dataclass
 from etcd_aio.errors import Delivery, EtcdError, StatusCode
 
 StreamEvent: TypeAlias = Literal["opened", "lost", "resumed", "ended"]

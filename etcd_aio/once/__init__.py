@@ -8,18 +8,19 @@ holds idempotency ids. `once.py` is what users see. Everything stands on the pub
 
 from typing import TYPE_CHECKING
 
-from etcd_aio.exports import public_names
-from etcd_aio.once.once import DEFAULT_PREFIX as DEFAULT_PREFIX
-from etcd_aio.once.once import DEFAULT_SLOTS as DEFAULT_SLOTS
-from etcd_aio.once.once import DEFAULT_TTL as DEFAULT_TTL
-from etcd_aio.once.once import DEFAULT_WINDOW as DEFAULT_WINDOW
-from etcd_aio.once.once import ExactlyOnce as ExactlyOnce
-from etcd_aio.once.results import OnceStatistics as OnceStatistics
-from etcd_aio.once.results import Outcome as Outcome
-from etcd_aio.once.results import WriteResult as WriteResult
-from etcd_aio.types import ReplayedDeleteResult as ReplayedDeleteResult
-from etcd_aio.types import ReplayedPutResult as ReplayedPutResult
-from etcd_aio.types import ReplayedTxnResult as ReplayedTxnResult
+from etcd_aio.exports import late_names
 
-if not TYPE_CHECKING:  # type checkers take the imports above
-    __all__ = public_names(globals())
+if TYPE_CHECKING:
+    from etcd_aio.once.once import DEFAULT_PREFIX as DEFAULT_PREFIX
+    from etcd_aio.once.once import DEFAULT_SLOTS as DEFAULT_SLOTS
+    from etcd_aio.once.once import DEFAULT_TTL as DEFAULT_TTL
+    from etcd_aio.once.once import DEFAULT_WINDOW as DEFAULT_WINDOW
+    from etcd_aio.once.once import ExactlyOnce as ExactlyOnce
+    from etcd_aio.once.results import OnceStatistics as OnceStatistics
+    from etcd_aio.once.results import Outcome as Outcome
+    from etcd_aio.once.results import WriteResult as WriteResult
+    from etcd_aio.types import ReplayedDeleteResult as ReplayedDeleteResult
+    from etcd_aio.types import ReplayedPutResult as ReplayedPutResult
+    from etcd_aio.types import ReplayedTxnResult as ReplayedTxnResult
+else:
+    __getattr__, __dir__, __all__ = late_names(__name__)

@@ -5,10 +5,10 @@ that it is known which of the two did not hold. A write with an id is within a t
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Final, NamedTuple, TypeAlias
 
 from etcd_aio import Compare, Header, Key, KeyRange, KeyValue, TxnResult, op
+from etcd_aio.dataclass import dataclass
 from etcd_aio.errors import InvalidRequestError, TooManyOpsError
 from etcd_aio.once.slot import Slot
 from etcd_aio.once.write_verdicts import CREATED, Branch, slot_value

@@ -1,9 +1,9 @@
 """Results of exactly-once writes: the outcome of a write that was not answered in time, and counters."""
 
-from dataclasses import dataclass
 from typing import TypeAlias
 
 from etcd_aio import DeleteResult, PutResult, TxnResult
+from etcd_aio.dataclass import dataclass
 
 WriteResult: TypeAlias = PutResult | DeleteResult | TxnResult
 """The result of an exactly-once write."""

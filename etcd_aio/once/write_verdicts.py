@@ -9,11 +9,11 @@
 An answer to a copy that was applied itself needs no judgement, nor does a settling delete that was applied.
 """
 
-from dataclasses import dataclass
 from enum import Enum
 from typing import Final
 
 from etcd_aio import Event, KeyValue
+from etcd_aio.dataclass import dataclass
 from etcd_aio.errors import EtcdError, LeaseNotFoundError
 
 

@@ -6,13 +6,13 @@ applied" is raised only if no copy can be applied any more.
 
 import asyncio
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Final
 from weakref import WeakKeyDictionary
 
 from etcd_aio import EtcdError, Header, InvalidRequestError, KeyRange, KeyValue, OutcomeUnknownError
 from etcd_aio.base import RetryMode, deadline_after
 from etcd_aio.calls import StoreCalls
+from etcd_aio.dataclass import dataclass
 from etcd_aio.errors import CompactedError, LeaseNotFoundError, ResultLostError, with_history
 from etcd_aio.once.guarded import (
     IdKey,

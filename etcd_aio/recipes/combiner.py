@@ -8,12 +8,12 @@ is sent for no caller ends.
 import asyncio
 import random
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass
 from typing import Generic, TypeVar
 
 from etcd_aio import EtcdError
 from etcd_aio.base import REMEMBERED, Contention, check_loop, start_background_task, wait_until
 from etcd_aio.base import resolve as resolve_future
+from etcd_aio.dataclass import dataclass
 
 W = TypeVar("W")
 T = TypeVar("T")

@@ -12,7 +12,6 @@ once, and its lost answer is raised.
 
 import asyncio
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Final
 
 from etcd_aio import (
@@ -31,6 +30,7 @@ from etcd_aio import (
 from etcd_aio.arguments import encode_key, flag, whole_number
 from etcd_aio.base import NEVER, UNSET, Timeout, time_left
 from etcd_aio.calls import StoreCalls, Writer
+from etcd_aio.dataclass import dataclass
 from etcd_aio.errors import CompactedError, FutureRevisionError, InvalidRequestError, ResultLostError
 from etcd_aio.recipes.calls import RecipeCalls, seconds_left
 

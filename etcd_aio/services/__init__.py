@@ -7,18 +7,19 @@ ones for a while, and `naming.py` changes several.
 
 from typing import TYPE_CHECKING
 
-from etcd_aio.exports import public_names
-from etcd_aio.services import naming as naming
-from etcd_aio.services.endpoint_json import JSONValue as JSONValue
-from etcd_aio.services.endpoint_json import ServiceEndpoint as ServiceEndpoint
-from etcd_aio.services.endpoints import Choice as Choice
-from etcd_aio.services.endpoints import Endpoints as Endpoints
-from etcd_aio.services.endpoints import PickPolicy as PickPolicy
-from etcd_aio.services.kept_entry import KeptEntry as KeptEntry
-from etcd_aio.services.kept_entry import OnConflict as OnConflict
-from etcd_aio.services.last_list import ServiceChange as ServiceChange
-from etcd_aio.services.naming import NewEndpoint as NewEndpoint
-from etcd_aio.services.registration import Registration as Registration
+from etcd_aio.exports import late_names
 
-if not TYPE_CHECKING:  # type checkers take the imports above
-    __all__ = [*public_names(globals()), "naming"]
+if TYPE_CHECKING:
+    from etcd_aio.services import naming as naming
+    from etcd_aio.services.endpoint_json import JSONValue as JSONValue
+    from etcd_aio.services.endpoint_json import ServiceEndpoint as ServiceEndpoint
+    from etcd_aio.services.endpoints import Choice as Choice
+    from etcd_aio.services.endpoints import Endpoints as Endpoints
+    from etcd_aio.services.endpoints import PickPolicy as PickPolicy
+    from etcd_aio.services.kept_entry import KeptEntry as KeptEntry
+    from etcd_aio.services.kept_entry import OnConflict as OnConflict
+    from etcd_aio.services.last_list import ServiceChange as ServiceChange
+    from etcd_aio.services.naming import NewEndpoint as NewEndpoint
+    from etcd_aio.services.registration import Registration as Registration
+else:
+    __getattr__, __dir__, __all__ = late_names(__name__)

@@ -7,10 +7,11 @@ of fields in any case, and ignores other fields; so does this one.
 """
 
 import json
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, TypeAlias
 
 from etcd_aio.arguments import check_text, encode_key, is_encodable
+from etcd_aio.dataclass import dataclass
 from etcd_aio.errors import InvalidRequestError
 from etcd_aio.types import KeyLike, shown_key
 

@@ -4,8 +4,7 @@ A service whose list becomes empty all at once has rarely lost all of its server
 of etcd, or the entries were deleted by mistake. The servers go on serving, so the last list may be kept for a while.
 """
 
-from dataclasses import dataclass
-
+from etcd_aio.dataclass import dataclass
 from etcd_aio.services.endpoint_json import ServiceEndpoint
 
 

@@ -1,11 +1,12 @@
 """Changes of several entries of a service at once, in one txn."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from etcd_aio import KeyLike, LeaseLike, TxnResult, op
 from etcd_aio.base import UNSET, Timeout
 from etcd_aio.calls import StoreCalls
+from etcd_aio.dataclass import dataclass
 from etcd_aio.errors import InvalidRequestError
 from etcd_aio.services.endpoint_json import JSONValue, ServiceEndpoint, encode_entry, entry_key, target_prefix
 from etcd_aio.types import shown_key

@@ -21,25 +21,26 @@ unpacked from packages, by `python -m etcd_aio.testing.debian` or `etcd_aio.test
 
 from typing import TYPE_CHECKING
 
-from etcd_aio.exports import public_names
-from etcd_aio.testing.binaries import EtcdBinary as EtcdBinary
-from etcd_aio.testing.binaries import available_etcds as available_etcds
-from etcd_aio.testing.binaries import find_etcd as find_etcd
-from etcd_aio.testing.cluster import EtcdCluster as EtcdCluster
-from etcd_aio.testing.errors import EtcdBuildError as EtcdBuildError
-from etcd_aio.testing.errors import EtcdNotFoundError as EtcdNotFoundError
-from etcd_aio.testing.errors import EtcdStartError as EtcdStartError
-from etcd_aio.testing.health_probe import ProbeError as ProbeError
-from etcd_aio.testing.health_probe import RaftStatus as RaftStatus
-from etcd_aio.testing.options import ServerOptions as ServerOptions
-from etcd_aio.testing.options import ServerSettings as ServerSettings
-from etcd_aio.testing.options import ServerTLS as ServerTLS
-from etcd_aio.testing.proxy import Directions as Directions
-from etcd_aio.testing.proxy import FaultProxy as FaultProxy
-from etcd_aio.testing.proxy import FaultProxyStatistics as FaultProxyStatistics
-from etcd_aio.testing.proxy_connection import CutKind as CutKind
-from etcd_aio.testing.proxy_connection import Direction as Direction
-from etcd_aio.testing.server import EtcdServer as EtcdServer
+from etcd_aio.exports import late_names
 
-if not TYPE_CHECKING:  # type checkers take the imports above
-    __all__ = public_names(globals())
+if TYPE_CHECKING:
+    from etcd_aio.testing.binaries import EtcdBinary as EtcdBinary
+    from etcd_aio.testing.binaries import available_etcds as available_etcds
+    from etcd_aio.testing.binaries import find_etcd as find_etcd
+    from etcd_aio.testing.cluster import EtcdCluster as EtcdCluster
+    from etcd_aio.testing.errors import EtcdBuildError as EtcdBuildError
+    from etcd_aio.testing.errors import EtcdNotFoundError as EtcdNotFoundError
+    from etcd_aio.testing.errors import EtcdStartError as EtcdStartError
+    from etcd_aio.testing.health_probe import ProbeError as ProbeError
+    from etcd_aio.testing.health_probe import RaftStatus as RaftStatus
+    from etcd_aio.testing.options import ServerOptions as ServerOptions
+    from etcd_aio.testing.options import ServerSettings as ServerSettings
+    from etcd_aio.testing.options import ServerTLS as ServerTLS
+    from etcd_aio.testing.proxy import Directions as Directions
+    from etcd_aio.testing.proxy import FaultProxy as FaultProxy
+    from etcd_aio.testing.proxy import FaultProxyStatistics as FaultProxyStatistics
+    from etcd_aio.testing.proxy_connection import CutKind as CutKind
+    from etcd_aio.testing.proxy_connection import Direction as Direction
+    from etcd_aio.testing.server import EtcdServer as EtcdServer
+else:
+    __getattr__, __dir__, __all__ = late_names(__name__)

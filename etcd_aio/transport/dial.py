@@ -9,10 +9,10 @@ import socket
 import ssl
 from collections import Counter, deque
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Final, TypeVar
 
 from etcd_aio.base.aio import start_task
+from etcd_aio.dataclass import dataclass
 from etcd_aio.errors import ConnectError, TLSError
 from etcd_aio.transport.explain import no_http2_by_alpn
 from etcd_aio.transport.interface import Target

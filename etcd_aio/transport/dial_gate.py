@@ -9,10 +9,11 @@ import asyncio
 from collections import deque
 from collections.abc import AsyncIterator, Hashable
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Final
 
 from etcd_aio.base.aio import start_timer, wake
+from etcd_aio.dataclass import dataclass
 
 WIDTH: Final = 16
 """Dials to one target that may begin together: enough to keep a member busy, and each is done within milliseconds."""

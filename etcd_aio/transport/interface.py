@@ -8,10 +8,10 @@ Two rules hold for every engine, and `tests/contract/test_transport.py` checks t
 
 import ssl
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
 from typing import Final, Protocol, TypeAlias
 
 from etcd_aio.base.closing import Unwinding
+from etcd_aio.dataclass import dataclass
 
 Metadata: TypeAlias = tuple[tuple[str, str], ...]
 """Request metadata: lower-case names and printable ASCII values, in sending order."""

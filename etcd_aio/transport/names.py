@@ -13,7 +13,6 @@ import random as random_module
 import socket
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from ipaddress import ip_address
 from typing import Any, Final, TypeAlias
 
 from etcd_aio.base.threads import in_thread
@@ -28,7 +27,7 @@ _HOLDS: Final = 5.0  # seconds for which an unused result is kept
 _GIVEN_UP_AFTER: Final = 120.0  # seconds; a resolver gives up long before, so the thread must have been lost
 
 
-def getaddrinfo(host: str, flags: int = 0) -> Sequence[Address]:
+def getaddrinfo(host: str | bytes, flags: int = 0) -> Sequence[Address]:
     """All TCP addresses of a host, without a port. Blocks, unless `flags` forbid a lookup."""
     return socket.getaddrinfo(host, None, type=socket.SOCK_STREAM, flags=flags)
 
@@ -70,7 +69,7 @@ class Names:
             OSError: the resolver's reason.
             UnicodeError: it cannot be a name.
         """
-        found = getaddrinfo(host, socket.AI_NUMERICHOST) if _is_address(host) else await self._resolved(host, seconds)
+        found = _numeric(host) if _is_address(host) else await self._resolved(host, seconds)
         ordered = _turned(found, self._turns[host]) if host in self._turns else found
         return [(*one[:4], (one[4][0], port, *one[4][2:])) for one in ordered]
 
@@ -105,12 +104,16 @@ def _turned(addresses: Sequence[Address], turn: int) -> list[Address]:
     return turned
 
 
+def _numeric(host: str) -> Sequence[Address]:
+    return getaddrinfo(host.encode(), socket.AI_NUMERICHOST)  # text would load the tables of international names
+
+
 def _is_address(host: str) -> bool:
-    try:
-        ip_address(host)
-    except ValueError:
-        return False
-    return True
+    for family, address in ((socket.AF_INET, host), (socket.AF_INET6, host.partition("%")[0])):
+        with suppress(OSError, ValueError):
+            socket.inet_pton(family, address)
+            return True
+    return False
 
 
 class _Lookup:

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterable, Mapping
 from typing import Final
-from urllib.parse import unquote_to_bytes
 
 from etcd_aio.errors import AttemptFailure, Delivery, LocalReason, StatusCode
 from etcd_aio.http2 import ErrorCode, error_name
@@ -133,6 +132,8 @@ def _is_grpc(content_type: str) -> bool:
 
 def _text(quoted: str) -> str:
     """Decode a percent-encoded text. Bytes that should have been encoded, but are not, come as Latin-1 characters."""
+    from urllib.parse import unquote_to_bytes
+
     return unquote_to_bytes(quoted[:_MAX_QUOTED].encode("latin-1", "replace")).decode("utf-8", "replace")
 
 

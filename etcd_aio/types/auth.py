@@ -1,9 +1,11 @@
 """Results of the calls about users, roles and permissions, as frozen values."""
 
 from collections.abc import Collection, Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import Enum
+from typing import Literal, TypeAlias
 
+from etcd_aio.dataclass import dataclass
 from etcd_aio.types.kv import Header, shown_keys
 
 
@@ -13,6 +15,9 @@ class Permission(Enum):
     READ = "read"
     WRITE = "write"
     READWRITE = "readwrite"
+
+
+PermissionLike: TypeAlias = Permission | Literal["read", "write", "readwrite"]
 
 
 @dataclass(frozen=True, slots=True, repr=False)

@@ -1,8 +1,8 @@
 """Results of the calls about members, as frozen values."""
 
 from collections.abc import Collection, Iterator
-from dataclasses import dataclass
 
+from etcd_aio.dataclass import dataclass
 from etcd_aio.types.kv import Header
 
 

@@ -3,9 +3,6 @@
 from enum import Enum
 from typing import Literal, TypeAlias
 
-from etcd_aio.types.auth import Permission
-from etcd_aio.types.maintenance import Alarm
-
 
 class SortBy(Enum):
     """The property that a range is sorted by."""
@@ -50,6 +47,4 @@ SortByLike: TypeAlias = SortBy | Literal["key", "version", "create_revision", "m
 SortOrderLike: TypeAlias = SortOrder | Literal["ascend", "descend"]
 WatchFilterLike: TypeAlias = WatchFilter | Literal["no_put", "no_delete"]
 OnCompactionLike: TypeAlias = OnCompaction | Literal["raise", "resync"]
-AlarmLike: TypeAlias = Alarm | Literal["nospace", "corrupt"]
 DowngradeActionLike: TypeAlias = DowngradeAction | Literal["validate", "enable", "cancel"]
-PermissionLike: TypeAlias = Permission | Literal["read", "write", "readwrite"]

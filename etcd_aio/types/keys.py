@@ -5,12 +5,11 @@ from `key` on; any other `range_end` ends the half-open interval [key, range_end
 [b"\0", b"\0") is the whole keyspace. Users name the form they mean instead: `prefix=`, `from_key=`, `all_keys=True`.
 """
 
-from dataclasses import dataclass
 from typing import Final, Self
 
 from etcd_aio.arguments import KeyLike, encode_key, flag, to_bytes
+from etcd_aio.dataclass import dataclass
 from etcd_aio.errors import InvalidRequestError
-from etcd_aio.types.fast_frozen import fast_init
 from etcd_aio.types.kv import shown_key
 
 _SMALLEST_KEY: Final = b"\0"
@@ -30,7 +29,6 @@ def prefix_end(prefix: bytes) -> bytes:
     return stem[:-1] + bytes((stem[-1] + 1,))
 
 
-@fast_init
 @dataclass(frozen=True, slots=True, repr=False)
 class KeyRange:
     r"""One key or an interval of keys, as etcd encodes it.

@@ -4,8 +4,10 @@ Values are secrets: a `repr` shows only their size. It shows keys, and cuts long
 """
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import ClassVar, Final, Generic, TypeAlias, TypeVar, overload
+
+from etcd_aio.dataclass import dataclass
 
 _MAX_SHOWN_KEY: Final = 64  # bytes or characters; longer keys would make log lines unreadable
 

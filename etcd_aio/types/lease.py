@@ -1,8 +1,9 @@
 """Results of the lease calls, as frozen values."""
 
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from typing import Any
 
+from etcd_aio.dataclass import dataclass
 from etcd_aio.types.kv import Header, shown_lease
 
 

@@ -6,10 +6,10 @@ message.
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from enum import Enum
-from typing import Final, TypeVar
+from typing import Final, Literal, TypeAlias, TypeVar
 
+from etcd_aio.dataclass import dataclass
 from etcd_aio.errors import EtcdError
 from etcd_aio.types.kv import Header
 
@@ -21,6 +21,9 @@ class Alarm(Enum):
     """The member's database has used up its quota: the cluster accepts no writes until the alarm is disarmed."""
     CORRUPT = "corrupt"
     """The member's data differs from the other members': it serves nothing until the alarm is disarmed."""
+
+
+AlarmLike: TypeAlias = Alarm | Literal["nospace", "corrupt"]
 
 
 @dataclass(frozen=True, slots=True)

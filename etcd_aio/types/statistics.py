@@ -1,8 +1,8 @@
 """Statistics: the records in `client.statistics()` and `client.streams()`."""
 
-from dataclasses import dataclass
 from enum import Enum
 
+from etcd_aio.dataclass import dataclass
 from etcd_aio.errors import EtcdError
 
 

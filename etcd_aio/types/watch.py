@@ -4,10 +4,11 @@ Values are secrets, so no `repr` shows them. An event shows its key, a batch onl
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import Enum
 from typing import ClassVar, Final, Protocol, overload
 
+from etcd_aio.dataclass import dataclass
 from etcd_aio.errors import EtcdError
 from etcd_aio.types.keys import KeyRange
 from etcd_aio.types.kv import Header, KeyValue, shown_key
@@ -151,7 +152,8 @@ class EarlyProgress(WatchBatch):
     def __eq__(self, other: object) -> bool:
         return isinstance(other, WatchBatch) and (self.events, self.revision) == (other.events, other.revision)
 
-    __hash__ = WatchBatch.__hash__
+    def __hash__(self) -> int:
+        return WatchBatch.__hash__(self)
 
 
 class WatchView(Protocol):

@@ -5,10 +5,11 @@
 
 from typing import TYPE_CHECKING
 
-from etcd_aio.exports import public_names
-from etcd_aio.views.ordered import OrderedStatistics as OrderedStatistics
-from etcd_aio.views.ordered import OrderedView as OrderedView
-from etcd_aio.views.prefix import PrefixView as PrefixView
+from etcd_aio.exports import late_names
 
-if not TYPE_CHECKING:  # type checkers take the imports above
-    __all__ = public_names(globals())
+if TYPE_CHECKING:
+    from etcd_aio.views.ordered import OrderedStatistics as OrderedStatistics
+    from etcd_aio.views.ordered import OrderedView as OrderedView
+    from etcd_aio.views.prefix import PrefixView as PrefixView
+else:
+    __getattr__, __dir__, __all__ = late_names(__name__)

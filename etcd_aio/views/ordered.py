@@ -10,13 +10,14 @@ The mark of a read is the one at its beginning: two reads at the same time have 
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from types import MappingProxyType
 from typing import Any, TypeVar
 
 from etcd_aio import EtcdError, Header, KeyRange, Operation, RangeResult, TxnResult, WatchBatch, op
 from etcd_aio.backend import Backend, WatchCall
 from etcd_aio.base import UNSET, RetryMode, Timeout, time_left
+from etcd_aio.dataclass import dataclass
 from etcd_aio.errors import FutureRevisionError, StoreRolledBackError
 from etcd_aio.watch import Watcher
 

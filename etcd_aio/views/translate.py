@@ -39,7 +39,8 @@ from etcd_aio import (
 )
 from etcd_aio.arguments import encode_key
 from etcd_aio.errors import EmptyKeyError
-from etcd_aio.types import NO_END, LeaseTimeToLiveResult, OpResult, mutable_twin, prefix_end, shown_key, shown_keys
+from etcd_aio.fast_frozen import mutable_twin
+from etcd_aio.types import NO_END, LeaseTimeToLiveResult, OpResult, prefix_end, shown_key, shown_keys
 
 STEP: Final = 8192
 """Key-values or events that are cut at once: a few milliseconds."""

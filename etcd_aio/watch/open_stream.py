@@ -18,7 +18,7 @@ Many watches. Requests for thousands of watches are sent in steps, with turns of
 from collections import deque
 from itertools import islice
 from math import inf
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from etcd_aio.errors import (
     CompactedError,
@@ -32,13 +32,15 @@ from etcd_aio.errors import (
     server_error,
 )
 from etcd_aio.observing import WatchAdvance
-from etcd_aio.pb import WatchRequest
 from etcd_aio.types import WatchReply, shown_key
 from etcd_aio.watch import requests
 from etcd_aio.watch.creations import Creations, MixedUp
 from etcd_aio.watch.open_watches import OpenWatches
 from etcd_aio.watch.progress import ProgressRequests
 from etcd_aio.watch.state import STEP, Phase, WatchState
+
+if TYPE_CHECKING:
+    from etcd_aio import pb
 
 _ALL: Final = -1
 
@@ -87,7 +89,7 @@ class OpenStream:
         due = self._heard_at + SILENCE if creations.unanswered else inf
         return min(due, progress.due) if progress.asking else due
 
-    def requests(self, now: float) -> list[WatchRequest]:
+    def requests(self, now: float) -> "list[pb.WatchRequest]":
         """The requests to send now: cancellations, creations, and one for progress."""
         progress = self.progress
         if not (self.waiting or self._cancels or progress.asking):  # nearly always
@@ -95,7 +97,7 @@ class OpenStream:
         is_asking = bool(progress.asking) and now >= progress.due
         if is_asking and progress.is_repeating:
             self._recreate_for_progress()
-        found: list[WatchRequest] = []
+        found: list[pb.WatchRequest] = []
         if self._cancels:
             found += map(requests.watch_cancel_request, self._cancels[:STEP])
             del self._cancels[:STEP]
@@ -266,7 +268,7 @@ class OpenStream:
             self.cancelled.add(watch_id)
             self._cancels.append(watch_id)
 
-    def _create(self, watch: WatchState) -> WatchRequest:
+    def _create(self, watch: WatchState) -> "pb.WatchRequest":
         watch.move(Phase.CREATING)
         watch_id = self.creations.begin(watch)
         watch.start = watch.resume_revision

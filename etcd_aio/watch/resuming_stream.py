@@ -30,16 +30,19 @@ import copy
 from collections.abc import Callable, Mapping
 from functools import partial
 from itertools import islice
+from typing import TYPE_CHECKING
 
 from etcd_aio.codec import WatchReplyDecoder
 from etcd_aio.errors import EtcdError, ReplyTooLargeError, StoreRolledBackError
 from etcd_aio.observing import WatchAdvance
-from etcd_aio.pb import WatchRequest
 from etcd_aio.types import Event, WatchReply
 from etcd_aio.watch.open_stream import OpenStream
 from etcd_aio.watch.open_watches import OpenWatches
 from etcd_aio.watch.state import STEP, Phase, WatchState
 from etcd_aio.watch.stream_owner import WatchStreamOwner
+
+if TYPE_CHECKING:
+    from etcd_aio import pb
 
 
 class WatchStream:
@@ -179,7 +182,7 @@ class WatchStream:
             return end
         return due
 
-    def requests(self, now: float) -> list[WatchRequest]:
+    def requests(self, now: float) -> "list[pb.WatchRequest]":
         """The requests to send now."""
         return [] if self._stream is None else self._stream.requests(now)
 

@@ -26,7 +26,6 @@ from etcd_aio.errors import (
     ServerError,
 )
 from etcd_aio.kv import DEFAULT_PAGE_SIZE, RangeOp, ReadPage, ScanPages
-from etcd_aio.pb import WatchCreateRequest, WatchRequest
 from etcd_aio.types import KeyRange, KeyValue, RangeResult, WatchFilter, version_tuple
 from etcd_aio.watch.compaction_resync import difference
 from etcd_aio.watch.progress import ProgressRequests
@@ -132,8 +131,8 @@ class WatchService:
 
     def explain(self, watch: WatchState, error: EtcdError) -> None:
         keys = watch.options.keys
-        create = WatchCreateRequest(key=keys.key, range_end=keys.range_end, start_revision=watch.next_revision)
-        self._invoker.explain(error, methods.WATCH, WatchRequest(create_request=create))
+        create = pb.WatchCreateRequest(key=keys.key, range_end=keys.range_end, start_revision=watch.next_revision)
+        self._invoker.explain(error, methods.WATCH, pb.WatchRequest(create_request=create))
 
     def start_listing(self, watch: WatchState) -> None:
         self._start(watch, lambda: self._resync(watch), "resync")

@@ -41,12 +41,14 @@ order; the rest waits for the next fragment.
 
 from collections import deque
 from collections.abc import Callable, Mapping
-from dataclasses import InitVar, dataclass, field
+from dataclasses import InitVar, field
 from enum import Enum
 from typing import TYPE_CHECKING, Final, TypeAlias
 
+from etcd_aio.dataclass import dataclass
 from etcd_aio.types import EarlyProgress, Event, KeyRange, WatchBatch, WatchFilter
 from etcd_aio.watch.event_source import foreign_key
+from etcd_aio.watch.limits import DEFAULT_MAX_PENDING
 
 if TYPE_CHECKING:
     from etcd_aio.errors import EtcdError
@@ -63,10 +65,6 @@ STEP: Final = 512
 
 _Pending: TypeAlias = deque[tuple[WatchBatch, int]]
 _NOTHING: Final[_Pending] = deque(maxlen=0)  # shared by watches without events: an empty deque takes 760 bytes
-
-
-DEFAULT_MAX_PENDING: Final = 16 * 2**20
-"""Bytes: a third of a second for a consumer that takes a hundred thousand small events in a second."""
 
 
 class Phase(Enum):

@@ -2,9 +2,8 @@
 
 import asyncio
 import warnings
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import suppress
-from dataclasses import dataclass
 from types import TracebackType
 from typing import ClassVar, Final, Literal, NoReturn, Self, TypeAlias
 
@@ -12,6 +11,7 @@ from etcd_aio.base.aio import wait_until
 from etcd_aio.base.call_options import Timeout
 from etcd_aio.base.not_awaitable import NotAwaitable
 from etcd_aio.base.reprs import when_constructed
+from etcd_aio.dataclass import dataclass
 from etcd_aio.errors import ClientUsageError
 from etcd_aio.types import Event, WatchBatch, WatchFilter
 from etcd_aio.watch.compaction_resync import KnownKeys
@@ -113,13 +113,13 @@ class Watcher(EventSource, NotAwaitable, AsyncIterator[Event]):
     def __repr__(self) -> str:
         return f"<Watcher {self._state.options.keys} {self._state.phase.value} after revision {self.revision}>"
 
-    def __del__(self) -> None:
-        # The collector may run in any thread. A closed loop has no open streams.
-        if self._is_entered and not self._is_closed and self._state.phase is not Phase.ENDED:
-            if self._loop is not None:
+    def __del__(self, ended: Phase = Phase.ENDED, warn: Callable[..., None] = warnings.warn) -> None:
+        # At exit the module may be gone. The collector may run in any thread. A closed loop has no open streams.
+        if self._is_entered and not self._is_closed and self._state.phase is not ended:
+            if self._loop is not None and not self._loop.is_closed():
                 with suppress(RuntimeError):
                     self._loop.call_soon_threadsafe(self._service.close, self._state)
-            warnings.warn(f"watch was not closed: {self!r}", ResourceWarning, stacklevel=1, source=self)
+            warn(f"watch was not closed: {self!r}", ResourceWarning, stacklevel=1, source=self)
 
     # Lifetime.
 

@@ -31,7 +31,6 @@ from etcd_aio.error_handler.retry_verdicts import (
     StreamSituation,
 )
 from etcd_aio.errors import RetryHint, ServerError, StatusCode
-from etcd_aio.exports import public_names
 from etcd_aio.fake.cluster import FakeCluster
 from etcd_aio.fake.dispatch import Dispatcher
 from etcd_aio.fake.refusals import Reason, Refusal
@@ -329,7 +328,7 @@ def span(numbers: Iterable[float | None], digits: int = 2) -> str:
 
 def error_classes() -> list[type[EtcdError]]:
     """The public error classes."""
-    public = [getattr(etcd_aio.errors, name) for name in public_names(vars(etcd_aio.errors))]
+    public = [getattr(etcd_aio.errors, name) for name in vars(etcd_aio.errors)["__all__"]]
     return [error for error in public if isinstance(error, type) and issubclass(error, EtcdError)]
 
 
@@ -380,7 +379,7 @@ def errors() -> str:
 
 def directive(shown: type) -> str:
     """The mkdocstrings directive for a class, under its public name."""
-    package = "etcd_aio" if shown.__name__ in public_names(vars(etcd_aio)) else "etcd_aio.errors"
+    package = "etcd_aio" if shown.__name__ in vars(etcd_aio)["__all__"] else "etcd_aio.errors"
     return f"::: {package}.{shown.__name__}\n    options:\n      heading_level: 3"
 
 

@@ -16,7 +16,7 @@ import etcd_aio
 import etcd_aio.errors
 import etcd_aio.fake.time
 import etcd_aio.testing
-from etcd_aio import Client
+from etcd_aio import Client, admin
 from etcd_aio.calls import KeyCalls
 from etcd_aio.testing import EtcdServer, ServerTLS
 from release import api
@@ -192,13 +192,14 @@ def test_the_errors_on_a_page_exist(page: Path) -> None:
 
 @pytest.mark.parametrize("page", ALL, ids=name)
 def test_the_calls_on_a_page_exist(page: Path) -> None:
+    names = {name: getattr(package, name) for package in (admin, etcd_aio) for name in vars(package)["__all__"]}
     text = re.sub(r"client\.(md|py)|(rpc|etcd_aio)\.client\.", "", read(page))  # files, and names of metrics
     for call in re.findall(r"(?<![-\w])client((?:\.\w+)+)", text):
         _, first, *rest = call.split(".")
         value = getattr(Client, first, KeyCalls.__annotations__.get(first))
         assert value is not None, f"client{call}"
         if rest and isinstance(value, property):
-            assert hasattr(get_type_hints(value.fget)["return"], rest[0]), f"client{call}"
+            assert hasattr(get_type_hints(value.fget, localns=names)["return"], rest[0]), f"client{call}"
 
 
 def test_the_page_about_logging_has_every_logger() -> None:

@@ -9,7 +9,6 @@ import pytest
 
 import etcd_aio.errors
 from etcd_aio import TLS, Client
-from etcd_aio.exports import public_names
 from tests.examples.blocks import blocks, python_blocks, read
 from tests.examples.paths import ROOT
 
@@ -70,5 +69,5 @@ def test_its_versions_and_defaults_are_those_of_the_package() -> None:
 @pytest.mark.parametrize("builtin", [TimeoutError, ConnectionError, PermissionError, ValueError])
 def test_the_builtin_exceptions_that_it_names_are_base_classes_of_errors(builtin: type[Exception]) -> None:
     assert f"`{builtin.__name__}`" in README
-    public = (getattr(etcd_aio.errors, name) for name in public_names(vars(etcd_aio.errors)))
+    public = (getattr(etcd_aio.errors, name) for name in vars(etcd_aio.errors)["__all__"])
     assert any(isinstance(error, type) and issubclass(error, builtin) and error is not builtin for error in public)

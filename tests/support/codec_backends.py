@@ -7,6 +7,8 @@ from contextlib import contextmanager
 import pytest
 
 from etcd_aio.codec import compiled
+from etcd_aio.codec.codegen import function_of
+from etcd_aio.codec.decodable import Function
 from etcd_aio.codec.decoder import Decoder
 from etcd_aio.codec.speedups import ACCELERATOR, BACKEND, Accelerator
 from etcd_aio.codec.targets import target_of
@@ -34,7 +36,10 @@ def using(accelerator: Accelerator | None) -> Iterator[None]:
 
 
 def _functions(accelerator: Accelerator | None, *, in_steps: bool) -> object:
-    return compiled._Functions[type[object]](lambda decodable: Decoder(target_of(decodable), in_steps, accelerator))
+    def make(decodable: type[object]) -> Function:
+        return function_of(Decoder(target_of(decodable), in_steps, accelerator))
+
+    return compiled._Functions[type[object]](make)
 
 
 @pytest.fixture(params=NAMES, scope="module")

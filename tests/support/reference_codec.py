@@ -9,17 +9,8 @@ from typing import TypeVar
 
 import betterproto2 as bp
 
-from etcd_aio.codec.fields import (
-    FIXED_32,
-    FIXED_64,
-    INTEGERS,
-    LENGTH,
-    MAX_DEPTH,
-    MAX_FIELD_NUMBER,
-    VARINT,
-    Field,
-    fields_of,
-)
+from etcd_aio.codec.fields import INTEGERS, Field, fields_of
+from etcd_aio.codec.wire import FIXED_32, FIXED_64, LENGTH, MAX_DEPTH, MAX_FIELD_NUMBER, VARINT
 from etcd_aio.errors import InvalidRequestError, MalformedReplyError
 from etcd_aio.pb import Message
 

@@ -10,9 +10,10 @@ for the oldest. If it dies, its key goes with its lease, and the next one is the
 """
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from enum import Enum
 from typing import TypeAlias
+
+from etcd_aio.dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,7 +1,8 @@
 """Sums: the result of each of several additions, made one after the other to a number with limits. Pure."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+
+from etcd_aio.dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)

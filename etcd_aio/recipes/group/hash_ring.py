@@ -13,12 +13,13 @@ and an arc is merged when it is first asked for: that takes one step for each me
 from array import array
 from bisect import bisect_left
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from hashlib import blake2b
 from struct import Struct
 from typing import Final, TypeAlias
 
 from etcd_aio.arguments import to_bytes, whole_number
+from etcd_aio.dataclass import dataclass
 from etcd_aio.errors import EmptyGroupError, InvalidRequestError
 from etcd_aio.types import KeyLike
 

@@ -1,9 +1,9 @@
 """Members: who is in a group, by its keys, at one revision. Pure but for the read of a cache."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 
 from etcd_aio import KeyValue
+from etcd_aio.dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True, repr=False)

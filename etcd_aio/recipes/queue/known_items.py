@@ -8,8 +8,9 @@ faster.
 
 from bisect import bisect_left, insort
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from typing import Final
+
+from etcd_aio.dataclass import dataclass
 
 MOST: Final = 256
 """Items that a process keeps in mind; it lists again when they are taken."""

@@ -12,10 +12,11 @@ no read, and by the mark a txn whose answer was lost is recognized.
 
 import secrets
 from collections.abc import Collection
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Final, TypeAlias
 
 from etcd_aio import EtcdTimeoutError, Key, KeyRange, KeyValue, SortOrder, TxnResult, op
+from etcd_aio.dataclass import dataclass
 from etcd_aio.errors import EtcdError, ItemInDoubtError, QueueError, ResultLostError
 from etcd_aio.recipes.calls import RecipeCalls
 from etcd_aio.recipes.combiner import CombinedCall, Combiner

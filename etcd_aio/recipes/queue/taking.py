@@ -20,7 +20,6 @@ import random
 from collections import deque
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from typing import Final
 
 from etcd_aio import DeleteResult, Event, Key, KeyValue, OutcomeUnknownError, RangeResult, TxnResult, Watcher, op
@@ -35,6 +34,7 @@ from etcd_aio.base import (
     repeat_unanswered,
     start_background_task,
 )
+from etcd_aio.dataclass import dataclass
 from etcd_aio.errors import (
     CompactedError,
     EtcdError,

@@ -7,7 +7,6 @@ import asyncio
 import secrets
 from collections.abc import Awaitable, Callable, Iterable
 from contextlib import suppress
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Final, TypeAlias
 
@@ -15,6 +14,7 @@ from etcd_aio import Compare, EtcdError, Key, KeyValue, op
 from etcd_aio.base import SOON, Log, Pauses
 from etcd_aio.calls import StoreCalls
 from etcd_aio.concurrency import Lock
+from etcd_aio.dataclass import dataclass
 from etcd_aio.errors import LeaseExistsError, LeaseNotFoundError, LockLostError
 from etcd_aio.lease import LeaseSource
 from etcd_aio.recipes.schedule.ticks import CatchUp, Plan, Times, instant_of, plan, text_of, tick_of

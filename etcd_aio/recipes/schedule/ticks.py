@@ -6,11 +6,11 @@ if the next one is due already; what becomes of missed ticks is the choice of th
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Final, Literal, TypeAlias
 
 from etcd_aio.arguments import finite_seconds
+from etcd_aio.dataclass import dataclass
 from etcd_aio.errors import InvalidRequestError, ScheduleError
 
 NextTick: TypeAlias = Callable[[datetime], datetime]

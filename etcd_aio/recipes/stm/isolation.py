@@ -12,10 +12,10 @@ each of its keys is, and no key in it has been changed since: new keys have a gr
 among those that were read. Only the serializable levels guard against new keys in a range.
 """
 
-from dataclasses import dataclass
 from typing import Final, Literal, TypeAlias, get_args
 
 from etcd_aio import InvalidRequestError
+from etcd_aio.dataclass import dataclass
 
 Isolation: TypeAlias = Literal["serializable_snapshot", "serializable", "repeatable_reads", "read_committed"]
 """The isolation level of a transaction."""

@@ -5,10 +5,11 @@ reads of the branch that ran instead. So does one that committed: what it read i
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Final
 
 from etcd_aio import Compare, InvalidRequestError, Key, KeyRange, KeyValue, TxnResult, op
+from etcd_aio.dataclass import dataclass
 from etcd_aio.recipes.stm.isolation import Level
 from etcd_aio.types import range_arguments
 

@@ -9,13 +9,13 @@ import asyncio
 import inspect
 import random
 from collections.abc import Awaitable, Callable, Iterable
-from dataclasses import dataclass
 from typing import Final, Generic, TypeVar
 
 from etcd_aio import EtcdTimeoutError, TxnResult
 from etcd_aio.arguments import encode_key, whole_number
 from etcd_aio.base import NEVER
 from etcd_aio.calls import StoreCalls, Writer
+from etcd_aio.dataclass import dataclass
 from etcd_aio.errors import ResultLostError, TxnConflictError
 from etcd_aio.recipes.calls import RecipeCalls
 from etcd_aio.recipes.stm.isolation import Isolation, level_of

@@ -12,12 +12,12 @@ Other clients are not in these lines. For keys that they change too, the client 
 import asyncio
 from collections import deque
 from collections.abc import Collection, Iterable
-from dataclasses import dataclass
 from typing import Final
 from weakref import WeakKeyDictionary
 
 from etcd_aio.base import REMEMBERED, Contention, wake
 from etcd_aio.calls import StoreCalls
+from etcd_aio.dataclass import dataclass
 from etcd_aio.recipes.stm.read_set import KnownKeys
 
 _MOST_CONTENDED: Final = 256  # keys whose contention is remembered

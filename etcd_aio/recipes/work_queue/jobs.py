@@ -14,12 +14,12 @@ A job is free if it has an item and no claim, and its delay is over.
 
 import re
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from enum import Enum
 from typing import Final
 
 from etcd_aio import Event, KeyValue
 from etcd_aio.arguments import finite_seconds
+from etcd_aio.dataclass import dataclass
 from etcd_aio.errors import InvalidRequestError
 from etcd_aio.recipes.queue.known_items import KnownItem, KnownItems
 from etcd_aio.types import shown_key

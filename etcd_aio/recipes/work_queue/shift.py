@@ -6,11 +6,11 @@ lease is renewed, so no claim ends by itself: each job that is not run any more 
 
 import logging
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from etcd_aio import Key, op
 from etcd_aio.base import Log, log_for, start_timer
+from etcd_aio.dataclass import dataclass
 from etcd_aio.errors import LeaseLostError
 from etcd_aio.lease import Loan
 from etcd_aio.recipes.calls import RecipeCalls

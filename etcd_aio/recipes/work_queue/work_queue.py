@@ -7,7 +7,6 @@
 import os
 import socket
 import time
-from dataclasses import dataclass
 from typing import Final
 
 from etcd_aio import Key, KeyValue, op
@@ -15,6 +14,7 @@ from etcd_aio.arguments import checked_margin, encode_key, to_bytes, whole_numbe
 from etcd_aio.base import UNSET, Timeout, when_constructed
 from etcd_aio.calls import StoreCalls, Writer
 from etcd_aio.concurrency import OnLost
+from etcd_aio.dataclass import dataclass
 from etcd_aio.errors import InvalidRequestError, ResultLostError
 from etcd_aio.recipes.calls import RecipeCalls
 from etcd_aio.recipes.queue.numbers import next_number

@@ -2,10 +2,10 @@
 
 import asyncio
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Final, Protocol
 
 from etcd_aio.base.deadline import NEVER
+from etcd_aio.dataclass import dataclass
 from etcd_aio.errors import AttemptFailure, Delivery
 from etcd_aio.transport.deadlines import DeadlineTimer
 from etcd_aio.transport.gateway.channel import Channel

@@ -11,7 +11,6 @@ import json
 from binascii import Error as Base64Error
 from binascii import a2b_base64, b2a_base64
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from functools import cache
 from types import MappingProxyType
 from typing import Final, TypeAlias, TypeVar
@@ -19,6 +18,7 @@ from typing import Final, TypeAlias, TypeVar
 import etcd_aio.pb as pb
 from etcd_aio import methods
 from etcd_aio.codec import Field, argument_name, decode, fields_of, message_class_of, writers
+from etcd_aio.dataclass import dataclass
 from etcd_aio.methods import AnyMethod, Cardinality
 
 M = TypeVar("M", bound=pb.Message)

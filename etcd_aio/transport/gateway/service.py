@@ -2,11 +2,11 @@
 
 import json
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Final
 
 from etcd_aio import methods, pb
 from etcd_aio.codec import encode
+from etcd_aio.dataclass import dataclass
 from etcd_aio.errors import ConnectError
 from etcd_aio.transport.gateway.call import HttpAnswer
 from etcd_aio.transport.gateway.json_mapping import Routes, etcd_route

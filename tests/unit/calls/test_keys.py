@@ -80,7 +80,7 @@ def client(*answers: pb.Message | Exception) -> tuple[Client, FakeInvoker]:
 
 def backend_of(invoker: FakeInvoker) -> ClientBackend:
     made = shared(clock=invoker.clock)
-    return ClientBackend(cast("Invoker", invoker), Leases(cast("LeaseKeeper", None)), made)
+    return ClientBackend(cast("Invoker", invoker), lambda: Leases(cast("LeaseKeeper", None)), made)
 
 
 RANGE_REPLY = pb.RangeResponse(header=WIRE_HEADER, kvs=[WIRE_FOUND], more=True, count=3)

@@ -1,6 +1,6 @@
-"""cli/formats.py, cli/results.py, cli/rows.py, cli/format_fields.py, cli/format_json.py, cli/format_pretty.py,
-cli/format_protobuf.py, cli/format_simple.py, cli/format_table.py, cli/messages.py: large numbers are exact in each,
-bytes come through, and output that etcdctl does not print is refused.
+"""cli/formats.py, cli/results.py, cli/rows.py, cli/style.py, cli/format_fields.py, cli/format_json.py,
+cli/format_pretty.py, cli/format_protobuf.py, cli/format_simple.py, cli/format_table.py, cli/messages.py: large numbers
+are exact in each, bytes come through, and output that etcdctl does not print is refused.
 """
 
 import json
@@ -9,8 +9,9 @@ import pytest
 
 from etcd_aio import DeleteResult, Header, KeyValue, PutResult, RangeResult, TxnResult, pb
 from etcd_aio.admin import Member, MemberListResult, Role, RoleListResult, StatusResult, User, UserListResult
-from etcd_aio.cli.formats import FORMATS
-from etcd_aio.cli.results import Done, EndpointHealth, HealthReport, Shown, StatusReport, Style
+from etcd_aio.cli.formats import format_of
+from etcd_aio.cli.results import Done, EndpointHealth, HealthReport, Shown, StatusReport
+from etcd_aio.cli.style import Style
 from etcd_aio.lease import LeaseGrantResult
 
 LARGEST, LARGEST_ID = 2**63 - 1, 2**64 - 1
@@ -20,7 +21,7 @@ FOUND = RangeResult(HEADER, (KV,), more=True, count=LARGEST)
 
 
 def shown(result: Shown, word: str, *, is_hex: bool = False) -> str:
-    text = FORMATS[word](result, Style(is_hex=is_hex))
+    text = format_of(word)(result, Style(is_hex=is_hex))
     assert text is not None
     return text
 
@@ -76,7 +77,7 @@ def test_pretty_json_has_ids_as_text_and_revisions_as_numbers() -> None:
 )
 def test_pretty_json_parses_values_on_request(value: bytes, expected: object) -> None:
     found = RangeResult(HEADER, (KeyValue(b"1", value, 1, 1, 1),))
-    text = FORMATS["pretty-json"](found, Style(parses_values=True))
+    text = format_of("pretty-json")(found, Style(parses_values=True))
     assert text is not None
     text.encode()
     (kv,) = json.loads(text)["kvs"]
@@ -150,7 +151,7 @@ def test_a_negative_lease_is_shown_as_go_shows_it() -> None:
     ],
 )
 def test_formats_that_etcdctl_does_not_have_are_none(result: Shown, word: str) -> None:
-    assert FORMATS[word](result, Style()) is None
+    assert format_of(word)(result, Style()) is None
 
 
 EVIL = "a\x1b[31m\r\n\x9b\u2028b"
@@ -174,7 +175,7 @@ EVIL = "a\x1b[31m\r\n\x9b\u2028b"
     ids=lambda result: type(result).__name__,
 )
 def test_names_of_the_cluster_do_not_control_the_terminal(result: Shown, word: str) -> None:
-    text = FORMATS[word](result, Style())
+    text = format_of(word)(result, Style())
     for line in (text or "").split("\n"):
         assert line.replace("\t", "").isprintable()
     assert "\na" not in (text or "")

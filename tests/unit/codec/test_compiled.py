@@ -1,4 +1,4 @@
-"""codec/compiled.py: the compiled codec: results, steps, writers, and errors."""
+"""codec/compiled.py, codec/decodable.py: the compiled codec: results, steps, writers, and errors."""
 
 import enum
 import traceback

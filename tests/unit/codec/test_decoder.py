@@ -79,12 +79,15 @@ def test_an_accelerated_decoder_has_another_name_and_calls_the_accelerator() -> 
     assert found.name == "decode_RangeResponse_result_in_steps_accelerated"
     one = Decoder(target_of(KeyValue), accelerator=accelerator)
     header = Decoder(target_of(Header), accelerator=accelerator)
-    assert list(found.callees()) == [header, AcceleratedReader(one, ACCELERATED_ITEM, read_key_values)]
+    assert list(found.callees()) == [
+        header,
+        AcceleratedReader(one, ACCELERATED_ITEM, read_key_values, "read_key_values"),
+    ]
     whole = Decoder(target_of(RangeResult), accelerator=accelerator)
-    assert "at = read_kvs(data, at, end, end, 0, tag, kvs)" in str(whole.source())
-    assert whole.namespace()["read_kvs"] is read_key_values
-    assert "made = read_reply(data, at, end)" in str(whole.source())
-    assert "read_reply" not in str(found.source())
+    assert "at = read_key_values(data, at, end, end, 0, tag, kvs)" in str(whole.source())
+    assert whole.namespace()["read_key_values"] is read_key_values
+    assert "made = read_range(data, at, end)" in str(whole.source())
+    assert "read_range" not in str(found.source())
     # Messages are made by generated Python.
     message = Decoder(target_of(pb.RangeResponse), accelerator=accelerator)
     assert message.name == "decode_RangeResponse"

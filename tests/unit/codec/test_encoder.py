@@ -10,8 +10,9 @@ from etcd_aio.errors import InvalidRequestError
 
 def test_the_source_of_a_writer_is_straight_line_python() -> None:
     assert str(Writer(pb.RequestOp).source()).splitlines()[:4] == [
-        "def write_RequestOp(request_range=None, request_put=None, request_delete_range=None, request_txn=None):",
-        "    parts = []",
+        "def write_RequestOp(request_range: bytes | None = None, request_put: bytes | None = None, "
+        "request_delete_range: bytes | None = None, request_txn: bytes | None = None) -> bytes:",
+        "    parts: list[bytes] = []",
         "    if request_range is not None:",
         r"        parts += b'\n', VARINT_BYTES[len(request_range)], request_range",
     ]

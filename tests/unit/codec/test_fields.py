@@ -5,7 +5,8 @@ import dataclasses
 import pytest
 
 from etcd_aio import pb
-from etcd_aio.codec.fields import FIXED_64, LENGTH, VARINT, Field, fields_of
+from etcd_aio.codec.fields import Field, fields_of
+from etcd_aio.codec.wire import FIXED_64, LENGTH, VARINT
 
 MESSAGE_CLASSES = [
     found

@@ -69,7 +69,7 @@ def key_values_reader(accelerator: Accelerator | None) -> Reader:
     general = Decoder(target_of(KeyValue), accelerator=accelerator)
     if accelerator is None:
         return KeyValuesReader(general, COST)
-    return AcceleratedReader(general, COST, accelerator.read_key_values)
+    return AcceleratedReader(general, COST, accelerator.read_key_values, "read_key_values")
 
 
 def written(*kvs: pb.KeyValue) -> bytes:
@@ -218,7 +218,7 @@ def spied_events() -> Spied:
     general = Decoder(target_of(Event), accelerator=accelerator)
     if accelerator is None:
         return Spied(EventsReader(general, COST))
-    return Spied(AcceleratedReader(general, COST, accelerator.read_events))
+    return Spied(AcceleratedReader(general, COST, accelerator.read_events, "read_events"))
 
 
 def reply_with(*events: pb.Event) -> bytes:

@@ -7,7 +7,8 @@ from typing import TypeVar
 import pytest
 
 from etcd_aio import pb
-from etcd_aio.codec.fields import MAX_DEPTH, fields_of
+from etcd_aio.codec.fields import fields_of
+from etcd_aio.codec.wire import MAX_DEPTH
 from etcd_aio.errors import InvalidRequestError, MalformedReplyError
 from tests.support import reference_codec as reference
 from tests.support.reference_codec import check_bytes, check_message

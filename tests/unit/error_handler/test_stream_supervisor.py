@@ -51,7 +51,13 @@ pytestmark = pytest.mark.anyio
 
 # Not WATCH itself, whose reply may be decoded into something else.
 CHAT: Method[pb.WatchRequest, pb.WatchResponse] = Method(
-    "Test/Chat", "/test.Test/Chat", pb.WatchRequest, pb.WatchResponse, BIDIRECTIONAL, True, False
+    "Test/Chat",
+    lambda: pb.WatchRequest,
+    lambda: pb.WatchResponse,
+    BIDIRECTIONAL,
+    package="test",
+    repeatable=True,
+    is_mutation=False,
 )
 HELLO = pb.WatchRequest(create_request=pb.WatchCreateRequest(key=b"hello"))
 MORE = pb.WatchRequest(create_request=pb.WatchCreateRequest(key=b"more"))

@@ -1,4 +1,4 @@
-"""kv/scan.py: pages of a size that fits, chunks where the server streams, and always one revision."""
+"""kv/scan.py, kv/limits.py: pages of a size that fits, chunks where the server streams, and always one revision."""
 
 import asyncio
 from dataclasses import dataclass, field, replace

@@ -45,7 +45,13 @@ from tests.support.virtual_time import VirtualTimeLoop, tasks, timers, turns
 pytestmark = [pytest.mark.anyio, pytest.mark.virtual_time]
 
 CHAT: Method[pb.WatchRequest, pb.WatchResponse] = Method(
-    "Test/Chat", "/test.Test/Chat", pb.WatchRequest, pb.WatchResponse, BIDIRECTIONAL, True, False
+    "Test/Chat",
+    lambda: pb.WatchRequest,
+    lambda: pb.WatchResponse,
+    BIDIRECTIONAL,
+    package="test",
+    repeatable=True,
+    is_mutation=False,
 )
 HELLO = pb.WatchRequest(create_request=pb.WatchCreateRequest(key=b"hello"))
 DENIED = answered(StatusCode.PERMISSION_DENIED, "etcdserver: permission denied")

@@ -9,8 +9,8 @@ import pytest
 PROTO_DIR = Path(__file__).parents[3] / "proto"
 
 
-def load() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("proto_generate", PROTO_DIR / "generate.py")
+def load(name: str) -> ModuleType:
+    spec = importlib.util.spec_from_file_location(f"proto_{name}", PROTO_DIR / f"{name}.py")
     assert spec
     assert spec.loader
     module = importlib.util.module_from_spec(spec)
@@ -18,7 +18,7 @@ def load() -> ModuleType:
     return module
 
 
-generate = load()
+generate = load("generate")
 
 
 def test_committed_messages_are_what_the_proto_files_make() -> None:

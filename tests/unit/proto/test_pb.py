@@ -24,6 +24,8 @@ import sys, types
 package = sys.modules["etcd_aio"] = types.ModuleType("etcd_aio")
 package.__path__ = [sys.argv[1]]
 import etcd_aio.pb
+assert "betterproto2" not in sys.modules, "loaded with the first message"
+etcd_aio.pb.Message
 print(*sorted({name.partition(".")[0] for name in sys.modules}))
 """
 

@@ -1,4 +1,7 @@
-"""types/kv.py, types/lease.py, types/cluster.py, types/maintenance.py: frozen values; no repr shows a value of keys."""
+"""types/kv.py, types/lease.py, types/cluster.py, types/maintenance.py, types/result.py: frozen values.
+
+No repr shows a value of keys.
+"""
 
 import copy
 import pickle

@@ -1,4 +1,4 @@
-"""watch/state.py: WatchState: phases, revisions, whole revisions, and pending batches."""
+"""watch/state.py, watch/limits.py: WatchState: phases, revisions, whole revisions, and pending batches."""
 
 import itertools
 

@@ -4,34 +4,23 @@ A frozen dataclass sets each field of a new object by a call of `object.__setatt
 key-value off the wire. Its mutable twin is the same class with plain attributes: make a twin, set its attributes, and
 assign `__class__`. Both classes have the same layout, so nothing is copied and nothing of the twin remains.
 
-`fast_init` lets the constructor of a class do that: it then takes 0.2 us instead of 0.5 us for six fields.
+The constructors that `etcd_aio.dataclass` makes do that too.
 """
 
-import functools
-from dataclasses import MISSING, fields
 from typing import Any, TypeVar
 
 _T = TypeVar("_T")
 
 
-def fast_init(frozen_class: type[_T]) -> type[_T]:
-    """Give a frozen, slotted dataclass a constructor that fills its twin. Each field is an argument of it."""
-    made: Any = frozen_class
-    defaults = {field.name: field.default for field in fields(made)}
-    arguments = [name if default is MISSING else f"{name}=defaults[{name!r}]" for name, default in defaults.items()]
-    lines = [
-        f"def __init__(self, {', '.join(arguments)}):",
-        "    kind = self.__class__",
-        "    assign(self, '__class__', twin)",
-        *[f"    self.{name} = {name}" for name in defaults],
-        "    self.__class__ = kind",
-    ]
-    if hasattr(frozen_class, "__post_init__"):
-        lines.append("    self.__post_init__()")
-    namespace: dict[str, Any] = {"assign": object.__setattr__, "defaults": defaults, "twin": mutable_twin(frozen_class)}
-    exec("\n".join(lines), namespace)  # noqa: S102 - generated from this package's own classes
-    made.__init__ = functools.wraps(made.__init__)(namespace["__init__"])
-    return frozen_class
+def filled(frozen_class: type[_T], *values: object) -> _T:
+    """Make an instance of a slotted dataclass from the values of its slots, without any of its methods.
+
+    For a constant: the class is not completed, see `etcd_aio.dataclass`.
+    """
+    made = object.__new__(frozen_class)
+    for name, value in zip(vars(frozen_class)["__slots__"], values, strict=True):
+        object.__setattr__(made, name, value)
+    return made
 
 
 def mutable_twin(frozen_class: type) -> type[Any]:

@@ -1,17 +1,15 @@
-"""types/fast_frozen.py: mutable twins of frozen dataclasses, and constructors that fill them."""
+"""fast_frozen.py: mutable twins of frozen dataclasses."""
 
 import copy
 import dataclasses
-import inspect
 import pickle
 from collections.abc import Collection, Iterator
 from dataclasses import FrozenInstanceError, dataclass
-from typing import Any
 
 import pytest
 
-from etcd_aio import Client, op
-from etcd_aio.types import KeyRange, fast_init, mutable_twin
+from etcd_aio import Client
+from etcd_aio.fast_frozen import mutable_twin
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,43 +89,3 @@ def test_every_twin_of_the_library_can_be_shown_at_once() -> None:
     assert len(twins) >= 3
     for twin in twins:
         assert repr(twin()).endswith("not constructed>")
-
-
-@fast_init
-@dataclass(frozen=True, slots=True)
-class Interval:
-    first: int
-    last: int = 9
-
-    def __post_init__(self) -> None:
-        if self.first > self.last:
-            raise ValueError("ends before it begins")
-
-
-class NamedInterval(Interval):
-    __slots__ = ()
-
-
-def test_a_fast_constructor_makes_what_that_of_the_dataclass_makes() -> None:
-    assert Interval(1) == Interval(first=1, last=9)
-    assert repr(Interval(1, 2)) == "Interval(first=1, last=2)"
-    assert dataclasses.replace(Interval(1), last=3) == Interval(1, 3)
-    assert str(inspect.signature(Interval)) == "(first: int, last: int = 9) -> None"
-    with pytest.raises(FrozenInstanceError):
-        Interval(1).first = 2  # type: ignore[misc]
-    with pytest.raises(ValueError, match="ends before"):
-        Interval(3, 2)
-    with pytest.raises(TypeError, match=r"Interval.__init__\(\) missing 1 required positional argument: 'first'"):
-        Interval()  # type: ignore[call-arg] # pyright: ignore[reportCallIssue]
-
-
-def test_a_fast_constructor_keeps_a_subclass() -> None:
-    made = NamedInterval(1)
-    assert type(made) is NamedInterval
-    with pytest.raises(FrozenInstanceError):
-        made.first = 2  # type: ignore[misc]
-
-
-@pytest.mark.parametrize("made", [KeyRange, op.PutOp, op.GetOp, op.RangeOp])
-def test_what_each_call_makes_has_a_fast_constructor(made: Any) -> None:
-    assert "kind" in made.__init__.__code__.co_varnames
