@@ -277,12 +277,16 @@ move_items(PyObject *module, PyObject *const *arguments, Py_ssize_t count)
         return NULL;
     }
     if (PyList_Size(made) == 0) {
-        PyObject *empty = PyTuple_New(left);
-        if (empty == NULL)
+        /* Of None, until the items are there: debuggers and reporters of errors read the variables of a decoder. */
+        PyObject *none = PyTuple_Pack(1, Py_None);
+        PyObject *whole = none == NULL ? NULL : PySequence_Repeat(none, left);
+        Py_XDECREF(none);
+        if (whole == NULL)
             return NULL;
-        PyObject_GC_UnTrack(empty);
-        int failed = PyList_Append(made, empty);
-        Py_DECREF(empty);
+        if (left > 0) /* the empty one belongs to Python */
+            PyObject_GC_UnTrack(whole);
+        int failed = PyList_Append(made, whole);
+        Py_DECREF(whole);
         if (failed)
             return NULL;
     }
@@ -413,7 +417,8 @@ read_reply(PyObject *module, PyObject *const *arguments, Py_ssize_t count, ReadR
         PyErr_SetString(PyExc_TypeError, "read(data: bytes, at, end), after the classes are set");
         return NULL;
     }
-    Py_ssize_t at = PyLong_AsSsize_t(arguments[1]), end = PyLong_AsSsize_t(arguments[2]);
+    /* A wrong length in a message around it may be larger than any size: `end` is cut to the largest one. */
+    Py_ssize_t at = PyLong_AsSsize_t(arguments[1]), end = PyNumber_AsSsize_t(arguments[2], NULL);
     if (PyErr_Occurred())
         return NULL;
     if (at < 0 || end < at || end > PyBytes_Size(arguments[0]))

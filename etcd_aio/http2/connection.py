@@ -133,6 +133,8 @@ class Http2Connection(Generic[S]):
             while True:
                 if accelerator is not None and self._required is None:
                     position = self._advance(accelerator, buffer, position)
+                    if self.is_over:  # a call that was answered has closed the connection
+                        return
                 if size - position < 9:
                     break
                 high, low, kind, flags, stream_id = _unpack_header(buffer, position)

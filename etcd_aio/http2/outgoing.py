@@ -283,15 +283,19 @@ class Outgoing(Generic[S]):
         )
         if not started:
             return False
-        self._out.append(data)
-        self._next_id += 2 * started
-        self._send_window -= sent
-        self._unreturned += 2 * sent
-        if started == len(queue):
-            queue.clear()
-        else:
-            for _ in range(started):
-                queue.popitem(last=False)
+        try:
+            self._out.append(data)
+            self._next_id += 2 * started
+            self._send_window -= sent
+            self._unreturned += 2 * sent
+            if started == len(queue):
+                queue.clear()
+            else:
+                for _ in range(started):
+                    queue.popitem(last=False)
+        except BaseException:  # such as MemoryError: the calls would be started once more, without their messages
+            self._is_over = True
+            raise
         return True
 
     def _start(self, stream: S) -> None:

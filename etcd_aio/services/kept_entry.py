@@ -34,6 +34,7 @@ from etcd_aio.base import (
 )
 from etcd_aio.calls import StoreCalls
 from etcd_aio.errors import (
+    ClientClosedError,
     ClientUsageError,
     CompactedError,
     FutureRevisionError,
@@ -141,7 +142,7 @@ class KeptEntry(NotAwaitable):
         is logged; the entry is put when the other one is gone.
 
         Raises:
-            EtcdError: no lease was granted, or the entry could not be put.
+            EtcdError: no lease was granted, or the entry could not be put; `ClientClosedError` if it was closed.
 
         Cancellation: the entry is deleted, in the background if need be.
         """
@@ -152,6 +153,8 @@ class KeptEntry(NotAwaitable):
         self._task = task = start_background_task(self._live(entered), name=f"etcd_aio {self._noun} of {self._what}")
         try:
             await asyncio.wait([entered, task], return_when=asyncio.FIRST_COMPLETED)
+            if not entered.done() and task.cancelled():  # by `aclose`, as of the client, and not the task that enters
+                raise ClientClosedError(f"{self._what} was closed while it was being entered")
             if not entered.done():
                 task.result()
             entered.result()

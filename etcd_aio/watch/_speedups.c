@@ -15,7 +15,7 @@
 #include <structmember.h>
 
 typedef struct {
-    PyTypeObject *step; /* the class of steps */
+    PyTypeObject *step, *source;
     PyObject *next_event; /* the name of the method */
     PyTypeObject *event, *key_value;
     PyObject *kv_slot, *key_slot;
@@ -35,37 +35,64 @@ typedef struct {
     PyObject_HEAD
     Source *source;
     PyObject *coroutine;
+    int is_running; /* the coroutine is, somewhere below on the stack or in another thread */
 } Step;
 
-/* --- Steps --- */
+/* --- Steps ---
+
+   What a step refuses, and how, is the same as for a coroutine. */
+
+static int
+refuse_reentry(const Step *self)
+{
+    if (self->is_running)
+        PyErr_SetString(PyExc_ValueError, "coroutine already executing");
+    return self->is_running;
+}
+
+/* Makes the coroutine that does the step. Returns whether it failed. */
+static int
+begin(Step *self)
+{
+    Source *source = self->source;
+    if (source == NULL) {
+        PyErr_SetString(PyExc_RuntimeError, "cannot reuse already awaited coroutine");
+        return -1;
+    }
+    self->source = NULL;
+    self->coroutine = PyObject_CallMethodObjArgs((PyObject *)source, source->state->next_event, NULL);
+    Py_DECREF(source);
+    return self->coroutine == NULL ? -1 : 0;
+}
 
 static PySendResult
 step_send(PyObject *object, PyObject *value, PyObject **result)
 {
     Step *self = (Step *)object;
     *result = NULL;
+    if (refuse_reentry(self))
+        return PYGEN_ERROR;
     if (self->coroutine == NULL) {
         Source *source = self->source;
-        if (source == NULL) {
-            PyErr_SetString(PyExc_RuntimeError, "cannot reuse already awaited coroutine");
+        if (source != NULL && value != Py_None) {
+            PyErr_SetString(PyExc_TypeError, "can't send non-None value to a just-started coroutine");
             return PYGEN_ERROR;
         }
-        self->source = NULL;
-        if (PyTuple_Check(source->batch) && source->at >= 0 && source->at < PyTuple_Size(source->batch)) {
+        if (source != NULL && source->batch != NULL && PyTuple_Check(source->batch) && source->at >= 0 &&
+            source->at < PyTuple_Size(source->batch)) {
             *result = Py_NewRef(PyTuple_GetItem(source->batch, source->at++));
+            self->source = NULL;
             Py_DECREF(source);
             return PYGEN_RETURN;
         }
-        self->coroutine = PyObject_CallMethodObjArgs((PyObject *)source, source->state->next_event, NULL);
-        Py_DECREF(source);
-        if (self->coroutine == NULL)
+        if (begin(self) < 0)
             return PYGEN_ERROR;
     }
-    PyObject *coroutine = Py_NewRef(self->coroutine); /* what it runs may close this step */
-    PySendResult status = PyIter_Send(coroutine, value, result);
+    self->is_running = 1;
+    PySendResult status = PyIter_Send(self->coroutine, value, result);
+    self->is_running = 0;
     if (status != PYGEN_NEXT)
         Py_CLEAR(self->coroutine);
-    Py_DECREF(coroutine);
     return status;
 }
 
@@ -91,31 +118,35 @@ step_next(PyObject *self)
     return step_outcome(self, Py_None);
 }
 
+/* Forgets the coroutine, unless it goes on: what was to be thrown may be no exception. Keeps the one that is set. */
+static void
+forget_if_over(Step *self)
+{
+    PyObject *type, *value, *traceback;
+    PyErr_Fetch(&type, &value, &traceback);
+    PyObject *frame = PyObject_GetAttrString(self->coroutine, "cr_frame");
+    if (frame == NULL || frame == Py_None)
+        Py_CLEAR(self->coroutine);
+    Py_XDECREF(frame);
+    PyErr_Clear();
+    PyErr_Restore(type, value, traceback);
+}
+
 static PyObject *
 step_throw(PyObject *object, PyObject *arguments)
 {
     Step *self = (Step *)object;
-    if (self->coroutine == NULL) {
-        PyObject *type, *value = NULL, *traceback = NULL;
-        if (!PyArg_ParseTuple(arguments, "O|OO:throw", &type, &value, &traceback))
-            return NULL;
-        Py_CLEAR(self->source); /* as a coroutine that has not begun: it ends */
-        if (PyExceptionInstance_Check(type))
-            PyErr_SetObject((PyObject *)Py_TYPE(type), type);
-        else if (PyExceptionClass_Check(type))
-            PyErr_SetObject(type, value);
-        else
-            PyErr_SetString(PyExc_TypeError, "exceptions must be classes or instances deriving from BaseException");
+    if (refuse_reentry(self) || (self->coroutine == NULL && begin(self) < 0))
         return NULL;
-    }
-    PyObject *coroutine = Py_NewRef(self->coroutine), *result = NULL;
-    PyObject *throw = PyObject_GetAttrString(coroutine, "throw");
-    if (throw != NULL)
+    PyObject *throw = PyObject_GetAttrString(self->coroutine, "throw"), *result = NULL;
+    if (throw != NULL) {
+        self->is_running = 1;
         result = PyObject_Call(throw, arguments, NULL);
-    Py_XDECREF(throw);
-    Py_DECREF(coroutine);
+        self->is_running = 0;
+        Py_DECREF(throw);
+    }
     if (result == NULL)
-        Py_CLEAR(self->coroutine);
+        forget_if_over(self);
     return result;
 }
 
@@ -123,14 +154,32 @@ static PyObject *
 step_close(PyObject *object, PyObject *unused)
 {
     Step *self = (Step *)object;
-    PyObject *coroutine = self->coroutine;
-    self->coroutine = NULL;
+    if (refuse_reentry(self))
+        return NULL;
     Py_CLEAR(self->source);
-    if (coroutine == NULL)
+    if (self->coroutine == NULL)
         Py_RETURN_NONE;
-    PyObject *result = PyObject_CallMethod(coroutine, "close", NULL);
-    Py_DECREF(coroutine);
+    self->is_running = 1;
+    PyObject *result = PyObject_CallMethod(self->coroutine, "close", NULL);
+    self->is_running = 0;
+    Py_CLEAR(self->coroutine);
     return result;
+}
+
+static PyObject *
+step_await(PyObject *object)
+{
+    if (((Step *)object)->coroutine != NULL) {
+        PyErr_SetString(PyExc_RuntimeError, "coroutine is being awaited already");
+        return NULL;
+    }
+    return Py_NewRef(object);
+}
+
+static PyObject *
+step_name(PyObject *object, void *unused)
+{
+    return PyUnicode_FromString("Watcher.__anext__");
 }
 
 static int
@@ -162,22 +211,22 @@ step_deallocate(PyObject *object)
     Py_DECREF(type);
 }
 
-static PyObject *
-itself(PyObject *self)
-{
-    return Py_NewRef(self);
-}
-
 static PyMethodDef step_methods[] = {
     {"send", step_outcome, METH_O, NULL},
     {"throw", step_throw, METH_VARARGS, NULL},
     {"close", step_close, METH_NOARGS, NULL},
     {NULL, NULL, 0, NULL},
 };
+static PyGetSetDef step_attributes[] = {
+    {"__name__", step_name, NULL, NULL, NULL},
+    {"__qualname__", step_name, NULL, NULL, NULL},
+    {NULL, NULL, NULL, NULL, NULL},
+};
+/* Without `tp_iter`: a coroutine is no iterable either. */
 static PyType_Slot step_slots[] = {
-    {Py_am_await, itself},
+    {Py_am_await, step_await},
     {Py_am_send, step_send},
-    {Py_tp_iter, itself},
+    {Py_tp_getset, step_attributes},
     {Py_tp_iternext, step_next},
     {Py_tp_methods, step_methods},
     {Py_tp_traverse, step_traverse},
@@ -215,6 +264,10 @@ source_new(PyTypeObject *type, PyObject *arguments, PyObject *keywords)
     const State *state = state_of(type);
     if (state == NULL)
         return NULL;
+    if (type == state->source) { /* those of subclasses are deallocated without recursion */
+        PyErr_SetString(PyExc_TypeError, "EventSource is a base class");
+        return NULL;
+    }
     Source *self = (Source *)PyType_GenericAlloc(type, 0);
     if (self == NULL)
         return NULL;
@@ -238,6 +291,7 @@ source_anext(PyObject *object)
         return NULL;
     step->source = (Source *)Py_NewRef(object);
     step->coroutine = NULL;
+    step->is_running = 0;
     PyObject_GC_Track((PyObject *)step);
     return (PyObject *)step;
 }
@@ -370,10 +424,9 @@ execute(PyObject *module)
     State *state = PyModule_GetState(module);
     state->next_event = PyUnicode_InternFromString("_next_event");
     state->step = (PyTypeObject *)PyType_FromModuleAndSpec(module, &step_spec, NULL);
-    PyObject *source = PyType_FromModuleAndSpec(module, &source_spec, NULL);
-    int failed = state->next_event == NULL || state->step == NULL || source == NULL ||
-                 PyModule_AddObjectRef(module, "EventSource", source) < 0;
-    Py_XDECREF(source);
+    state->source = (PyTypeObject *)PyType_FromModuleAndSpec(module, &source_spec, NULL);
+    int failed = state->next_event == NULL || state->step == NULL || state->source == NULL ||
+                 PyModule_AddObjectRef(module, "EventSource", (PyObject *)state->source) < 0;
     return failed ? -1 : 0;
 }
 
@@ -382,6 +435,7 @@ traverse(PyObject *module, visitproc visit, void *arg)
 {
     State *state = PyModule_GetState(module);
     Py_VISIT(state->step);
+    Py_VISIT(state->source);
     Py_VISIT(state->event);
     Py_VISIT(state->key_value);
     Py_VISIT(state->kv_slot);
@@ -395,6 +449,7 @@ clear(PyObject *module)
     State *state = PyModule_GetState(module);
     state->get = NULL; /* no key is checked any more */
     Py_CLEAR(state->step);
+    Py_CLEAR(state->source);
     Py_CLEAR(state->next_event);
     Py_CLEAR(state->event);
     Py_CLEAR(state->key_value);

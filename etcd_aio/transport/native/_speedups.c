@@ -145,23 +145,21 @@ read_message(const State *state, PyObject *call, Bytes content, Py_ssize_t lengt
 static int
 read_trailers(const State *state, PyObject *call, PyObject *streams, PyObject *id)
 {
-    if (!has(state, CALL_CLASS, HAS_BEGUN, call, Py_True) || !has(state, CALL_CLASS, HAS_HEADERS, call, Py_True) ||
-        !has(state, CALL_CLASS, IS_SENT_WHOLE, call, Py_True))
-        return 0;
-    PyObject *message = content_of(state, CALL_CLASS, MESSAGE, call);
     PyObject *future = content_of(state, CALL_CLASS, FUTURE, call);
+    int done = future == NULL ? 1 : is_done(state, future); /* first: it may run code that changes the rest */
+    if (done || PyDict_GetItemWithError(streams, id) != call || !has(state, CALL_CLASS, HAS_BEGUN, call, Py_True) || !has(state, CALL_CLASS, HAS_HEADERS, call, Py_True) ||
+        !has(state, CALL_CLASS, IS_SENT_WHOLE, call, Py_True)) {
+        Py_XDECREF(future);
+        return PyErr_Occurred() ? -1 : 0;
+    }
+    PyObject *message = content_of(state, CALL_CLASS, MESSAGE, call);
     int read = 0;
-    if (message != NULL && PyBytes_CheckExact(message) && future != NULL) {
-        int done = is_done(state, future);
-        if (done)
-            read = done < 0 ? -1 : 0;
-        else if (fill(state, IS_OPEN, call, Py_NewRef(Py_False)) || PyDict_DelItem(streams, id) < 0)
-            read = -1;
-        else {
-            PyObject *none = PyObject_CallMethodObjArgs(future, state->set_result, message, NULL);
-            read = none == NULL ? -1 : 1;
-            Py_XDECREF(none);
-        }
+    if (message != NULL && PyBytes_CheckExact(message)) {
+        PyObject *none = NULL;
+        if (!fill(state, IS_OPEN, call, Py_NewRef(Py_False)) && PyDict_DelItem(streams, id) == 0)
+            none = PyObject_CallMethodObjArgs(future, state->set_result, message, NULL);
+        read = none == NULL ? -1 : 1;
+        Py_XDECREF(none);
     }
     Py_XDECREF(message);
     Py_XDECREF(future);
@@ -250,34 +248,33 @@ advance(PyObject *module, PyObject *const *arguments, Py_ssize_t count)
     return Py_BuildValue("nnn", at, received, useful);
 }
 
-/* --- Starting calls --- */
+/* --- Starting calls ---
 
+   In three steps, so that nothing has changed if there is no memory: look at the calls, make all objects and the room,
+   and only then change the calls and write. */
+
+#define MOST_STARTED 64 /* at once; the caller asks again */
+
+/* A usual call, and what starting it needs. All are references of its own. */
 typedef struct {
-    unsigned char *bytes;
-    Py_ssize_t size, room;
-} Buffer;
+    PyObject *call, *block, *own_block, *unsent, *id, *window;
+} Start;
 
-/* Makes room for more bytes. Returns where they go; NULL with an exception. */
-static unsigned char *
-grow(Buffer *buffer, Py_ssize_t more)
+static void
+drop(Start *starts, Py_ssize_t count)
 {
-    if (buffer->size + more > buffer->room) {
-        Py_ssize_t room = 2 * (buffer->size + more) + 1024;
-        unsigned char *bytes = PyMem_Realloc(buffer->bytes, room);
-        if (bytes == NULL) {
-            PyErr_NoMemory();
-            return NULL;
-        }
-        buffer->bytes = bytes;
-        buffer->room = room;
+    for (Py_ssize_t i = 0; i < count; i++) {
+        Py_XDECREF(starts[i].call);
+        Py_XDECREF(starts[i].block);
+        Py_XDECREF(starts[i].own_block);
+        Py_XDECREF(starts[i].unsent);
+        Py_XDECREF(starts[i].id);
+        Py_XDECREF(starts[i].window);
     }
-    unsigned char *start = buffer->bytes + buffer->size;
-    buffer->size += more;
-    return start;
 }
 
 static unsigned char *
-write_frame_header(unsigned char *to, Py_ssize_t length, int kind, int flags, long id)
+write_frame_header(unsigned char *to, Py_ssize_t length, int kind, int flags, long long id)
 {
     to[0] = (unsigned char)(length >> 16);
     to[1] = (unsigned char)(length >> 8);
@@ -299,8 +296,8 @@ write_bytes(unsigned char *to, PyObject *bytes)
     return to + size;
 }
 
-/* Returns the encoded block of request headers; NULL, perhaps with an exception, if it is not encoded for this table.
-   No headers have an empty block. */
+/* Returns the encoded block of request headers; NULL without an exception if it is not encoded for this table. No
+   headers have an empty block. */
 static PyObject *
 block_of(const State *state, PyObject *headers, Py_ssize_t generation)
 {
@@ -315,59 +312,90 @@ block_of(const State *state, PyObject *headers, Py_ssize_t generation)
     return block;
 }
 
-/* The limits for a request that is to be started. */
+/* The limits for requests that are to be started. */
 typedef struct {
     Py_ssize_t generation, stream_window, send_window, largest_frame;
 } Limits;
 
-/* Starts a call if it is usual. Returns the size of its message; 0 if it is not usual; -1 with an exception. */
+/* Looks at a call, which `found` has. Returns the size of its message; 0 if it is not usual; -1 with an exception. */
 static Py_ssize_t
-start_call(const State *state, PyObject *call, PyObject *streams, long id, const Limits *limits, Buffer *buffer)
+look_at(const State *state, Start *found, const Limits *limits)
 {
-    if (!Py_IS_TYPE(call, state->classes[CALL_CLASS].type) || !has(state, CALL_CLASS, END_AFTER, call, Py_True))
+    PyObject *call = found->call;
+    if (!Py_IS_TYPE(call, state->classes[CALL_CLASS].type))
         return 0;
+    PyObject *future = content_of(state, CALL_CLASS, FUTURE, call);
+    int done = future == NULL ? 1 : is_done(state, future); /* first: it may run code that changes the rest */
+    Py_XDECREF(future);
+    if (done || !has(state, CALL_CLASS, END_AFTER, call, Py_True))
+        return done < 0 ? -1 : 0;
     PyObject *headers = content_of(state, CALL_CLASS, HEADERS, call);
     PyObject *own_headers = content_of(state, CALL_CLASS, OWN_HEADERS, call);
-    PyObject *unsent = content_of(state, CALL_CLASS, UNSENT, call);
-    PyObject *future = content_of(state, CALL_CLASS, FUTURE, call);
-    PyObject *block = block_of(state, headers, limits->generation);
-    PyObject *own_block = block_of(state, own_headers, limits->generation);
-    PyObject *number = NULL;
-    Py_ssize_t started = 0;
-    if (headers == Py_None || block == NULL || own_block == NULL || unsent == NULL || !PyBytes_CheckExact(unsent) ||
-        future == NULL)
-        goto end;
-    Py_ssize_t size = PyBytes_Size(unsent), block_size = PyBytes_Size(block) + PyBytes_Size(own_block);
-    if (size <= 0 || size > limits->send_window || size > limits->stream_window || size > limits->largest_frame ||
-        block_size > limits->largest_frame)
-        goto end;
-    int done = is_done(state, future);
-    if (done) {
-        started = done < 0 ? -1 : 0;
-        goto end;
-    }
-    started = -1;
-    unsigned char *to = grow(buffer, 2 * FRAME_HEADER + block_size + size);
-    if (to == NULL || (number = PyLong_FromLong(id)) == NULL || PyDict_SetItem(streams, number, call) < 0 ||
-        fill(state, STREAM_ID, call, Py_NewRef(number)) ||
-        fill(state, SEND_WINDOW, call, PyLong_FromSsize_t(limits->stream_window - size)) ||
-        fill(state, RECEIVE_WINDOW, call, Py_NewRef(state->stream_window)) ||
-        fill(state, UNSENT, call, Py_NewRef(state->empty)) || fill(state, IS_SENT_WHOLE, call, Py_NewRef(Py_True)))
-        goto end;
-    to = write_frame_header(to, block_size, HEADERS_FRAME, END_HEADERS, id);
-    to = write_bytes(write_bytes(to, block), own_block);
-    to = write_frame_header(to, size, DATA, END_STREAM, id);
-    write_bytes(to, unsent);
-    started = size;
-end:
+    found->unsent = content_of(state, CALL_CLASS, UNSENT, call);
+    found->block = headers == Py_None ? NULL : block_of(state, headers, limits->generation);
+    found->own_block = block_of(state, own_headers, limits->generation);
     Py_XDECREF(headers);
     Py_XDECREF(own_headers);
-    Py_XDECREF(unsent);
-    Py_XDECREF(future);
-    Py_XDECREF(block);
-    Py_XDECREF(own_block);
-    Py_XDECREF(number);
-    return started;
+    if (found->block == NULL || found->own_block == NULL || found->unsent == NULL ||
+        !PyBytes_CheckExact(found->unsent))
+        return 0;
+    Py_ssize_t size = PyBytes_Size(found->unsent);
+    Py_ssize_t block_size = PyBytes_Size(found->block) + PyBytes_Size(found->own_block);
+    if (size > limits->send_window || size > limits->stream_window || size > limits->largest_frame ||
+        block_size > limits->largest_frame)
+        return 0;
+    return size;
+}
+
+/* Changes the calls, which needs no memory, and writes their frames. */
+static void
+carry_out(const State *state, const Start *starts, Py_ssize_t count, long long id, unsigned char *to)
+{
+    for (const Start *start = starts; start < starts + count; start++, id += 2) {
+        Py_ssize_t block_size = PyBytes_Size(start->block) + PyBytes_Size(start->own_block);
+        to = write_frame_header(to, block_size, HEADERS_FRAME, END_HEADERS, id);
+        to = write_bytes(write_bytes(to, start->block), start->own_block);
+        to = write_frame_header(to, PyBytes_Size(start->unsent), DATA, END_STREAM, id);
+        to = write_bytes(to, start->unsent);
+        fill(state, STREAM_ID, start->call, Py_NewRef(start->id));
+        fill(state, SEND_WINDOW, start->call, Py_NewRef(start->window));
+        fill(state, RECEIVE_WINDOW, start->call, Py_NewRef(state->stream_window));
+        fill(state, UNSENT, start->call, Py_NewRef(state->empty));
+        fill(state, IS_SENT_WHOLE, start->call, Py_NewRef(Py_True));
+    }
+}
+
+/* Makes the answer of `start`, with room for the frames, and enters the calls into `streams`. */
+static PyObject *
+prepare(Start *starts, Py_ssize_t count, long long id, PyObject *streams, const Limits *limits, unsigned char **room)
+{
+    Py_ssize_t size = 0, sent = 0, entered = 0;
+    for (Start *start = starts; start < starts + count; start++) {
+        Py_ssize_t unsent = PyBytes_Size(start->unsent);
+        size += 2 * FRAME_HEADER + PyBytes_Size(start->block) + PyBytes_Size(start->own_block) + unsent;
+        sent += unsent;
+        start->id = PyLong_FromLongLong(id + 2 * (start - starts));
+        start->window = PyLong_FromSsize_t(limits->stream_window - unsent);
+        if (start->id == NULL || start->window == NULL)
+            return NULL;
+    }
+    PyObject *data = PyBytes_FromStringAndSize(NULL, size);
+    PyObject *answer = data == NULL ? NULL : Py_BuildValue("Nnn", data, count, sent);
+    while (answer != NULL && entered < count) {
+        if (PyDict_SetItem(streams, starts[entered].id, starts[entered].call) < 0)
+            Py_CLEAR(answer);
+        else
+            entered++;
+    }
+    if (answer == NULL) {
+        PyObject *type, *value, *traceback;
+        PyErr_Fetch(&type, &value, &traceback);
+        while (entered > 0 && PyDict_DelItem(streams, starts[--entered].id) == 0)
+            ;
+        PyErr_Restore(type, value, traceback);
+    } else
+        *room = (unsigned char *)PyBytes_AsString(data);
+    return answer;
 }
 
 /* start(queue, streams, most, next_id, generation, stream_window, send_window, largest_frame) -> (data, started, sent)
@@ -384,30 +412,33 @@ start(PyObject *module, PyObject *const *arguments, Py_ssize_t count)
             "start(queue, streams: dict, most, next_id, generation, stream_window, send_window, largest_frame)");
         return NULL;
     }
-    Py_ssize_t most = PyLong_AsSsize_t(arguments[2]), started = 0, sent = 0;
-    long id = PyLong_AsLong(arguments[3]);
+    Py_ssize_t most = PyNumber_AsSsize_t(arguments[2], NULL), waiting = 0, usual = 0, size = 1;
+    long long id = PyLong_AsLongLong(arguments[3]);
     Limits limits = {PyLong_AsSsize_t(arguments[4]), PyLong_AsSsize_t(arguments[5]), PyLong_AsSsize_t(arguments[6]),
                      PyLong_AsSsize_t(arguments[7])};
-    PyObject *queue = PyErr_Occurred() ? NULL : PyObject_GetIter(arguments[0]), *call;
+    PyObject *queue = PyErr_Occurred() ? NULL : PyObject_GetIter(arguments[0]), *answer = NULL;
     if (queue == NULL)
         return NULL;
-    Buffer buffer = {NULL, 0, 0};
-    while (started < most && (call = PyIter_Next(queue)) != NULL) {
-        Py_ssize_t size = start_call(state, call, arguments[1], id, &limits, &buffer);
-        Py_DECREF(call);
-        if (size <= 0)
-            break; /* with an exception if it is -1 */
-        started++;
-        sent += size;
-        limits.send_window -= size;
-        id += 2;
-    }
+    if (most > MOST_STARTED)
+        most = MOST_STARTED;
+    Start starts[MOST_STARTED] = {{NULL, NULL, NULL, NULL, NULL, NULL}};
+    while (waiting < most && (starts[waiting].call = PyIter_Next(queue)) != NULL)
+        waiting++;
     Py_DECREF(queue);
-    PyObject *result = PyErr_Occurred() ? NULL
-                                        : Py_BuildValue("y#nn", buffer.size ? (const char *)buffer.bytes : "",
-                                                        buffer.size, started, sent);
-    PyMem_Free(buffer.bytes);
-    return result;
+    while (size > 0 && usual < waiting && !PyErr_Occurred()) {
+        size = look_at(state, &starts[usual], &limits);
+        if (size > 0) {
+            limits.send_window -= size;
+            usual++;
+        }
+    }
+    unsigned char *room = NULL;
+    if (!PyErr_Occurred())
+        answer = prepare(starts, usual, id, arguments[1], &limits, &room);
+    if (answer != NULL)
+        carry_out(state, starts, usual, id, room);
+    drop(starts, waiting);
+    return answer;
 }
 
 /* --- The module --- */

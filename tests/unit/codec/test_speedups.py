@@ -14,7 +14,8 @@ from etcd_aio import codec, pb
 from etcd_aio.base.accelerator import UnusableError
 from etcd_aio.codec import speedups
 from etcd_aio.codec.speedups import Accelerator, check
-from etcd_aio.types import Event, EventType, Header, KeyValue, PutResult, RangeResult, WatchReply
+from etcd_aio.errors import MalformedReplyError
+from etcd_aio.types import Event, EventType, Header, KeyValue, PutResult, RangeResult, TxnResult, WatchReply
 from tests.support.codec_backends import accelerator_of
 
 HEADER = pb.ResponseHeader(cluster_id=1 << 63, member_id=2, revision=1 << 40, raft_term=3)
@@ -297,6 +298,21 @@ def test_other_arguments_of_a_reply_are_refused(accelerator: Accelerator, argume
     for read in (accelerator.read_range, accelerator.read_put):
         with pytest.raises(TypeError):
             cast("Any", read)(*arguments)
+
+
+@pytest.mark.parametrize("size", [1 << 62, (1 << 63) - 1, 1 << 63, (1 << 64) - 1])
+def test_a_length_larger_than_any_memory_is_malformed(size: int) -> None:
+    length = b"".join(bytes([size >> shift & 0x7F | 0x80]) for shift in range(0, 63, 7)) + bytes([size >> 63])
+    for tag in (b"\x0a", b"\x12"):
+        reply = codec.encode(pb.TxnResponse(header=HEADER)) + b"\x1a" + bytes([1 + len(length)]) + tag + length
+        with pytest.raises(MalformedReplyError):
+            codec.decode(TxnResult, reply)
+
+
+def test_the_tuple_of_items_can_be_read_at_any_time(accelerator: Accelerator) -> None:
+    items, made = [1, 2, 3, 4, 5], list[tuple[object, ...]]()
+    accelerator.move_items(items, made, 2)
+    assert made == [(None, None, None, 4, 5)]
 
 
 @pytest.mark.parametrize(("at", "end"), [(-1, 5), (5, 4), (0, len(RANGE) + 1), (1 << 40, 1 << 41)])

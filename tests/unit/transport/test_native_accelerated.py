@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, cast
 import pytest
 
 from etcd_aio.base.accelerator import UnusableError
-from etcd_aio.http2 import RETURN_AFTER, CallsAccelerator, HeaderBlock, RequestHeaders
+from etcd_aio.http2 import RETURN_AFTER, CallsAccelerator, HeaderBlock, Http2Connection, RequestHeaders
 from etcd_aio.transport.native.accelerated import ACCELERATOR, BACKEND, check
 from etcd_aio.transport.native.calls import Role, UnaryCall
 from tests.support import frame_scripts
@@ -229,6 +229,82 @@ def test_a_request_that_goes_on_is_left_to_python(accelerator: CallsAccelerator,
     _, started, sent = accelerator.start([call], {}, 1, 1, 0, 1 << 16, 1 << 16, 1 << 14)
     assert (started, sent) == ((1, 6) if ends else (0, 0))
     call.future.get_loop().close()
+
+
+class HostileFuture:
+    """A future whose `done` changes what the accelerator looks at."""
+
+    def __init__(self, change: Any) -> None:
+        self._change = change
+
+    def done(self) -> bool:
+        self._change()
+        return False
+
+    def set_result(self, result: bytes) -> None:
+        raise AssertionError("not reached")
+
+
+def test_what_changes_while_an_answer_is_read_is_left_to_python(accelerator: CallsAccelerator) -> None:
+    call = call_on_its_way()
+    streams = {1: call}
+    call.future = cast("Any", HostileFuture(streams.clear))
+    call._message, call.is_sent_whole = b"r", True
+    trailers = HeaderBlock((("grpc-status", "0"),))
+    trailers.accepted_as = Role.TRAILERS
+    ended = bytes((0, 0, 1, 1, 5, 0, 0, 0, 1)) + b"t"
+    assert accelerator.advance(ended, 0, streams, {b"t": trailers}, 100) == (0, 0, 0)
+
+
+def test_what_changes_while_a_call_is_started_is_no_error(accelerator: CallsAccelerator) -> None:
+    headers = RequestHeaders(())
+    headers.block, headers.generation = b"block", 0
+    queue: dict[UnaryCall, None] = {}
+    for _ in range(3):
+        call = UnaryCall(headers, None, cast("Any", HostileFuture(queue.clear)), 1.0, 100)
+        call.unsent, call.end_after = MESSAGE, True
+        queue[call] = None
+    assert accelerator.start(queue, {}, 3, 1, 0, 1 << 16, 1 << 16, 1 << 14)[1] == 3
+
+
+@pytest.mark.parametrize("most", [0, 1, 64, 65, 1 << 40, 1 << 70])
+def test_the_number_of_calls_that_are_started_is_bounded(accelerator: CallsAccelerator, most: int) -> None:
+    headers = RequestHeaders(())
+    headers.block, headers.generation = b"block", 0
+    with_loop = asyncio.new_event_loop()
+    calls = [UnaryCall(headers, None, with_loop.create_future(), 1.0, 100) for _ in range(100)]
+    for call in calls:
+        call.unsent, call.end_after = MESSAGE, True
+    streams: dict[int, Any] = {}
+    data, started, sent = accelerator.start(calls, streams, most, 1, 0, 1 << 16, 1 << 16, 1 << 14)
+    assert started == min(most, 64) == len(streams) == data.count(MESSAGE)
+    assert sent == started * len(MESSAGE)
+    with_loop.close()
+
+
+def test_a_connection_that_cannot_tell_what_was_started_starts_no_more(accelerator: CallsAccelerator) -> None:
+    class Full(list[bytes]):
+        def append(self, data: bytes) -> None:
+            raise MemoryError
+
+    http2: Any = Http2Connection(
+        0.0,
+        on_settings=lambda: None,
+        on_goaway=lambda reason: None,
+        on_over=lambda error: None,
+        accelerator=accelerator,
+    )
+    headers, loop = RequestHeaders(((":method", "POST"),)), asyncio.new_event_loop()
+    for _ in range(2):  # the first time it changes the table
+        http2.outgoing._encoder.encode(headers)
+    for _ in range(2):
+        http2.outgoing.open(UnaryCall(headers, None, loop.create_future(), 1.0, 100), MESSAGE, end=True)
+    http2.outgoing._out = Full()
+    with pytest.raises(MemoryError):
+        http2.outgoing.data_to_send()
+    http2.outgoing._out = []
+    assert http2.outgoing.data_to_send() == b""
+    loop.close()
 
 
 def test_rounds_leave_no_reference_and_no_memory(accelerator: CallsAccelerator) -> None:

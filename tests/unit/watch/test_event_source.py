@@ -205,6 +205,78 @@ async def test_a_step_can_be_driven_by_hand(source: Any) -> None:
     assert stop.value.value is EVENTS[1]
 
 
+async def test_a_step_that_waits_is_not_awaited_by_another_task(source: Any) -> None:
+    step = anext(source)
+    first = asyncio.create_task(step)
+    await asyncio.sleep(0)
+
+    async def second() -> Event:
+        return cast("Event", await step)
+
+    with pytest.raises(RuntimeError, match="being awaited already"):
+        await asyncio.create_task(second())
+    add(source, *EVENTS)
+    assert await first is EVENTS[0]
+
+
+async def test_a_step_that_runs_is_not_entered_again(source: Any) -> None:
+    refusals: list[ValueError] = []
+
+    class Nested(type(source)):  # type: ignore[misc]
+        __slots__ = ()
+
+        async def _next_event(self) -> Event:
+            for enter in (lambda: step.send(None), step.close, lambda: step.throw(OfTest)):
+                try:
+                    enter()
+                except ValueError as error:
+                    refusals.append(error)
+            return EVENTS[0]
+
+    nested = Nested()
+    nested._batch, nested._at = (), 0
+    step = anext(nested)
+    assert await step is EVENTS[0]
+    assert len(refusals) == 3
+
+
+async def test_a_step_that_has_not_begun_takes_no_value(source: Any) -> None:
+    add(source, *EVENTS)
+    step = anext(source)
+    with pytest.raises(TypeError, match="just-started"):
+        step.send(cast("Any", 5))
+    with pytest.raises(TypeError):
+        list(step)
+    assert await step is EVENTS[0]
+
+
+async def test_an_ended_step_raises_nothing_that_is_thrown_into_it(source: Any) -> None:
+    add(source, *EVENTS)
+    step = anext(source)
+    await step
+    with pytest.raises(RuntimeError, match="already awaited"):
+        step.throw(OfTest)
+
+
+async def test_a_step_says_what_it_is_in_the_repr_of_its_task(source: Any) -> None:
+    waiting = asyncio.create_task(anext(source))
+    assert "coro=<" in repr(waiting)
+    assert "without __name__" not in repr(waiting)
+    waiting.cancel()
+    await asyncio.wait([waiting])
+
+
+async def test_a_source_without_a_batch_is_no_crash(source: Any) -> None:
+    del source._batch
+    with pytest.raises(AttributeError):
+        await anext(source)
+
+
+def test_the_compiled_source_is_a_base_class() -> None:
+    with pytest.raises(TypeError, match="base class"):
+        compiled().EventSource()
+
+
 async def test_an_error_of_the_source_is_raised_as_it_is(source: Any) -> None:
     step = anext(source)
     waiting = asyncio.create_task(step)
