@@ -252,8 +252,8 @@ class Client(Store, AsyncBlock):
             self._lifetime.enter()
             return await made.http_get(self._balancer.target(endpoint), path)
 
-        self._late = LateParts(invoker, http_get)
-        backend: Backend = ClientBackend(invoker, lambda: self._late.leases, shared, self.__repr__)
+        self._parts = LateParts(invoker, http_get)
+        backend: Backend = ClientBackend(invoker, lambda: self._parts.leases, shared, self.__repr__)
         if namespace is not None:
             from etcd_aio.views import PrefixView
 
@@ -340,17 +340,17 @@ class Client(Store, AsyncBlock):
     @property
     def cluster(self) -> "Cluster":
         """The calls about the members of the cluster: members, add, add_learner, remove, update, promote."""
-        return self._late.cluster
+        return self._parts.cluster
 
     @property
     def maintenance(self) -> "Maintenance":
         """Maintenance calls: status, alarms, defragment, move_leader, snapshot and others."""
-        return self._late.maintenance
+        return self._parts.maintenance
 
     @property
     def auth(self) -> "Auth":
         """The calls about users, roles and permissions."""
-        return self._late.auth
+        return self._parts.auth
 
     async def compact(
         self,
@@ -408,7 +408,7 @@ class Client(Store, AsyncBlock):
         if self._reject_old_cluster:
             try:
                 await self.wait_ready()
-                await self._late.versions.reject_old(self._connect_timeout)
+                await self._parts.versions.reject_old(self._connect_timeout)
             except BaseException:  # also a cancellation: the caller gets no client to close
                 await self.aclose()
                 raise
@@ -458,7 +458,7 @@ class Client(Store, AsyncBlock):
         """
         try:
             has_more_to_end = (
-                (self._late.has_leases and (self.leases.used_pool or self._late.keeper.unsettled))
+                (self._parts.has_leases and (self.leases.used_pool or self._parts.keeper.unsettled))
                 or self.backend.shared.blocks
                 or self._closings
             )
@@ -484,7 +484,7 @@ class Client(Store, AsyncBlock):
                 await self.leases.pool.aclose()  # also if it is new: from now on it lends nothing
                 while True:
                     self._end_new_blocks()  # those that were entered meanwhile
-                    waiting = [task for task in (*self._closings, *self._late.keeper.unsettled) if not task.done()]
+                    waiting = [task for task in (*self._closings, *self._parts.keeper.unsettled) if not task.done()]
                     left = ends - loop.time()
                     if not waiting or left <= 0:
                         return
@@ -556,7 +556,7 @@ class Client(Store, AsyncBlock):
 
     async def _ask_versions(self, timeout: Timeout) -> "tuple[EndpointVersions, ...]":
         self._lifetime.enter()
-        return await self._late.versions.ask(timeout)
+        return await self._parts.versions.ask(timeout)
 
     def statistics(self) -> tuple[EndpointStatistics, ...]:
         """State, health and traffic of each endpoint, in the order given; empty before the first use."""

@@ -43,4 +43,10 @@ def late_names(package: str) -> Door:
     def names() -> list[str]:
         return sorted({*namespace, *homes})
 
+    namespace["__getattr__"] = find
+    for name, home in homes.items():
+        if (
+            home == f"{package}.{name}"
+        ):  # its module would take its place as soon as it is imported
+            find(name)
     return find, names, sorted(homes)

@@ -52,3 +52,10 @@ def test_a_module_that_lacks_one_of_its_own_imports_says_so(monkeypatch: pytest.
     find, _, _ = late_names("etcd_aio.errors")
     with pytest.raises(ModuleNotFoundError):
         find("once")
+
+
+def test_a_name_that_is_also_that_of_its_module_is_the_name() -> None:
+    code = "from etcd_aio.mirror import Mirror; from etcd_aio.mirror import follow; assert callable(follow), follow"
+    subprocess.run([sys.executable, "-c", code], check=True)
+    code = "import etcd_aio.mirror.follow; import etcd_aio.mirror as it; assert callable(it.follow), it.follow"
+    subprocess.run([sys.executable, "-c", code], check=True)
