@@ -47,6 +47,7 @@ from etcd_aio.base.pauses import Pauses as Pauses
 from etcd_aio.base.reprs import when_constructed as when_constructed
 from etcd_aio.base.suspension import now as now
 from etcd_aio.base.threads import in_thread as in_thread
+from etcd_aio.base.unexpected import as_etcd_error as as_etcd_error
 from etcd_aio.exports import public_names
 
 if not TYPE_CHECKING:  # type checkers take the imports above

@@ -9,7 +9,6 @@ from etcd_aio.error_handler.credentials import TokenFunction as TokenFunction
 from etcd_aio.error_handler.credentials import credentials_from as credentials_from
 from etcd_aio.error_handler.invoker import Invoker as Invoker
 from etcd_aio.error_handler.lifetime import Lifetime as Lifetime
-from etcd_aio.error_handler.outcome import unexpected_error as unexpected_error
 from etcd_aio.error_handler.retry_policy import RetryPolicy as RetryPolicy
 from etcd_aio.error_handler.retry_policy import RetryThrottling as RetryThrottling
 from etcd_aio.error_handler.stream_handler import StreamHandler as StreamHandler

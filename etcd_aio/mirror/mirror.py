@@ -205,7 +205,7 @@ class Mirror:
         ends = self._ends
         while self.revision < revision:
             if self._ends != ends:
-                if isinstance(self._end, EtcdError):
+                if isinstance(self._end, Exception):
                     raise self._end.with_traceback(None)
                 raise ClientUsageError("the mirror was cancelled before it had copied that revision")
             await self._waiters.wait(NEVER)

@@ -255,7 +255,7 @@ class Run:
             self._setting.source.run(self._revoke_now(lease), f"end of a lease of {self._setting.what}")
 
     async def _revoke_now(self, lease: int) -> None:
-        with suppress(EtcdError):  # it ends by its TTL
+        with suppress(Exception):  # it ends by its TTL
             await self._store.leases.revoke(lease, timeout=_REVOKE_SECONDS)
 
 
