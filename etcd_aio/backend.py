@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from etcd_aio.error_handler import Invoker
     from etcd_aio.lease import Leases
 
+__all__ = ["Backend", "Block", "ChunkReader", "Shared", "WatchCall", "WatchOptions", "WatchView"]
+
 _R = TypeVar("_R")
 
 

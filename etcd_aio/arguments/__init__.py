@@ -1,5 +1,7 @@
 """Arguments: the checks that all calls share, made before anything is sent."""
 
+from typing import TYPE_CHECKING
+
 from etcd_aio.arguments.blocks import cancels_block as cancels_block
 from etcd_aio.arguments.blocks import checked_margin as checked_margin
 from etcd_aio.arguments.checks import MIN_INT64 as MIN_INT64
@@ -15,4 +17,23 @@ from etcd_aio.arguments.checks import lease_id as lease_id
 from etcd_aio.arguments.checks import parse_word as parse_word
 from etcd_aio.arguments.checks import to_bytes as to_bytes
 from etcd_aio.arguments.checks import whole_number as whole_number
+from etcd_aio.arguments.functions import check_async_function as check_async_function
+from etcd_aio.arguments.functions import check_awaitable as check_awaitable
 from etcd_aio.arguments.host_port import split_host_port as split_host_port
+from etcd_aio.exports import public_names
+
+_INTERNAL = frozenset(
+    {
+        "MIN_INT64",
+        "cancels_block",
+        "check_async_function",
+        "check_awaitable",
+        "checked_margin",
+        "is_encodable",
+        "parse_word",
+        "split_host_port",
+    }
+)
+
+if not TYPE_CHECKING:  # type checkers take the imports above
+    __all__ = public_names(globals(), internal=_INTERNAL)

@@ -50,5 +50,27 @@ from etcd_aio.base.threads import in_thread as in_thread
 from etcd_aio.base.unexpected import as_etcd_error as as_etcd_error
 from etcd_aio.exports import public_names
 
+_INTERNAL = frozenset(
+    {
+        "ATTEMPT_SECONDS",
+        "CANCELLED_SECONDS",
+        "Log",
+        "REMEMBERED",
+        "Unwinding",
+        "as_etcd_error",
+        "check_loop",
+        "check_timeout",
+        "in_thread",
+        "key_space_of",
+        "log_for",
+        "now",
+        "repeat_unanswered",
+        "resolve",
+        "start_timer_at",
+        "wake",
+        "when_constructed",
+    }
+)
+
 if not TYPE_CHECKING:  # type checkers take the imports above
-    __all__ = public_names(globals())
+    __all__ = public_names(globals(), internal=_INTERNAL)

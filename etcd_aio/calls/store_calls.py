@@ -10,6 +10,7 @@ from etcd_aio.base.deadline import deadline_after
 from etcd_aio.base.key_space import KeySpace
 from etcd_aio.calls.keys import KeyCalls
 from etcd_aio.errors import InvalidRequestError
+from etcd_aio.kv import op
 from etcd_aio.lease import Lease, Leases, OnLost
 from etcd_aio.types import (
     EndpointVersions,
@@ -20,9 +21,20 @@ from etcd_aio.types import (
     WatchFilter,
     WatchFilterLike,
 )
-from etcd_aio.watch import DEFAULT_MAX_PENDING, Watcher, WatchOptions
+from etcd_aio.watch import DEFAULT_MAX_PENDING, Watcher, WatchOptions, wait_deleted
 
 _B = TypeVar("_B", bound=Block)
+
+
+def check_store(store: object, name: str = "client") -> None:
+    """Check that an argument is a client or a store, which has a backend and is none.
+
+    Raises:
+        TypeError: it is something else.
+    """
+    if not hasattr(store, "backend"):
+        hint = ": write Store(backend)" if hasattr(store, "do") else ""
+        raise TypeError(f"{name} must be a client or a store, got {type(store).__name__}{hint}")
 
 
 class StoreCalls(KeyCalls):
@@ -39,6 +51,8 @@ class StoreCalls(KeyCalls):
     is_exact = False
 
     def __init__(self, backend: Backend) -> None:
+        if isinstance(backend, StoreCalls):
+            raise TypeError(f"backend must be a backend, got {type(backend).__name__}: write Store(store.backend)")
         self.backend = backend
 
     @property
@@ -157,6 +171,31 @@ class StoreCalls(KeyCalls):
             max_outage=max_outage,
         )
         return self.backend.watch(WatchCall(options, whole_number(start_revision, "start_revision"), timeout, stream))
+
+    async def wait_deleted(self, key: KeyLike, revision: int = 0, *, timeout: float | None = None) -> None:
+        """Wait until a key is deleted. It moves from member to member with the watches, and outlasts compactions.
+
+        Args:
+            key: the key.
+            revision: a revision at which the key existed, such as that of the range that it was found in. If the key
+                was deleted since then, and created again, this does not wait for the new one. 0 is now.
+            timeout: seconds for the whole wait. Default: None, no limit.
+
+        Raises:
+            EmptyKeyError: the key is empty.
+            EtcdTimeoutError: the key was not deleted in time.
+            EtcdError: as every read and watch.
+
+        Cancellation leaves nothing behind.
+        """
+        whole_number(revision, "revision")
+        look = op.get(key, keys_only=True)
+        await wait_deleted(
+            lambda: self.watch(look.key, filters=("no_put",), timeout=None),
+            lambda: self.do(look, timeout=None),
+            revision,
+            self.backend.shared.deadline(timeout),
+        )
 
     def lease(
         self,

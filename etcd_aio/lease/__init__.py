@@ -27,3 +27,11 @@ from etcd_aio.types import LeaseTimeToLiveResult as LeaseTimeToLiveResult
 
 if TYPE_CHECKING:
     from etcd_aio.lease.pool import LeasePool as LeasePool
+
+
+def __getattr__(name: str) -> object:
+    if name == "LeasePool":
+        from etcd_aio.lease.pool import LeasePool
+
+        return LeasePool
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -176,7 +176,7 @@ class LeasePool:
         self._closed_at = inf  # when closing waits no longer
         self._change: asyncio.Future[None] | None = None  # awaited while closing
 
-    async def borrow(self, ttl: int, key_prefix: bytes = b"", *, waits: bool = True) -> PooledLease:
+    async def borrow(self, ttl: int, key_prefix: bytes = b"", *, waits: bool = True) -> Loan:
         """Borrow an idle lease of this TTL, unless its renewal is overdue, or a new one.
 
         A grant that is refused by a member in trouble is repeated, for at most the TTL.
@@ -226,7 +226,7 @@ class LeasePool:
                     raise ClientClosedError
                 return lease
 
-    async def adopt(self, id: int) -> PooledLease:
+    async def adopt(self, id: int) -> Loan:
         """See `LeaseSource.adopt`. The lease is revoked when it is returned."""
         lease = PooledLease(self, KeptLease(self._keeper, _ADOPTED_TTL, id=id, adopt=True), is_adopted=True)
         await lease.kept.begin()

@@ -13,7 +13,7 @@ from typing import Final, NoReturn
 from etcd_aio import EtcdError, Event, KeyLike, KeyRange
 from etcd_aio.arguments import encode_key, finite_seconds, to_bytes, whole_number
 from etcd_aio.base import NEVER, KeySpace, Pauses, Waiters, key_space_of, when_constructed
-from etcd_aio.calls import StoreCalls
+from etcd_aio.calls import StoreCalls, check_store
 from etcd_aio.errors import ClientUsageError, CompactedError, InvalidRequestError, MirrorError, StoreRolledBackError
 from etcd_aio.mirror.base_copy import copy_base
 from etcd_aio.mirror.batching import CopyTxn, Limits, txns_of
@@ -102,6 +102,8 @@ class Mirror:
         max_txn_ops: int = DEFAULT_MAX_TXN_OPS,
         takeover_delay: float = 1.0,
     ) -> None:
+        check_store(source, "source")
+        check_store(destination, "destination")
         self._source = source
         self._destination = destination
         self._prefix = to_bytes(prefix, "prefix")

@@ -11,10 +11,10 @@ from typing import Any, Final, Literal
 
 import pytest
 
-from etcd_aio import Client, EtcdError, Store
+from etcd_aio import Client, EtcdError, KeyRange, Store, WatchBatch
 from etcd_aio.backend import Backend
 from etcd_aio.base.call_options import UNSET, RetryMode, Timeout
-from etcd_aio.errors import ClientUsageError
+from etcd_aio.errors import CacheError, ClientUsageError
 from etcd_aio.fake import FakeEtcd
 from etcd_aio.mirror import Mirror
 from etcd_aio.recipes import Counter, DoubleBarrier, Group, PriorityQueue, Queue, WorkQueue
@@ -283,3 +283,36 @@ async def test_an_error_of_the_backend_ends_each_wait_and_leaves_nothing(
         await asyncio.sleep(0)
         failed = [each.getMessage() for each in caplog.records if "name='etcd_aio" in each.getMessage()]
         assert failed == [], where
+
+
+class FaultyView:
+    """A view of a watch with a bug."""
+
+    def __init__(self, keys: KeyRange) -> None:
+        self.keys = keys
+
+    async def batch(self, batch: WatchBatch) -> WatchBatch:
+        if batch.events:
+            raise KeyError("bug in my view")
+        return batch
+
+    def explain(self, error: EtcdError) -> None:
+        """The keys in errors are those of the user."""
+
+
+class FaultyBackend(FailingBackend):
+    """A backend whose calls work, and whose watches do not."""
+
+    def __init__(self, beneath: Backend) -> None:
+        super().__init__(beneath, 1_000_000, "unsent")
+        self.watch = lambda call: beneath.watch(call.shown_by(FaultyView(call.options.keys)))
+
+
+async def test_a_cache_that_a_view_has_ended_says_the_type_of_the_error() -> None:
+    async with FakeEtcd(latency=0.001) as fake, fake.client() as client:
+        async with Store(FaultyBackend(client.backend)).cache(prefix="a") as cache:
+            await client.put("a", "")
+            await asyncio.sleep(1)
+            with pytest.raises(CacheError, match=r"has ended: KeyError: 'bug in my view'") as raised:
+                cache.get("a")
+        assert isinstance(raised.value.__cause__, KeyError)
