@@ -45,6 +45,7 @@ EXPORTS = {
             "KeyLike LeaseLike MIN_INT64 ValueLike check_text encode_key finite_seconds flag is_encodable "
             "lease_id parse_word to_bytes whole_number "
         ),
+        "etcd_aio.arguments.functions": "check_async_function check_awaitable",
         "etcd_aio.arguments.host_port": "split_host_port",
     },
     "etcd_aio.backend": {
@@ -80,6 +81,7 @@ EXPORTS = {
         "etcd_aio.base.reprs": "when_constructed",
         "etcd_aio.base.suspension": "now",
         "etcd_aio.base.threads": "in_thread",
+        "etcd_aio.base.unexpected": "as_etcd_error",
     },
     "etcd_aio.cache": {
         "etcd_aio.cache.cache": "Cache DEFAULT_MAX_OUTAGE DEFAULT_MAX_PENDING",
@@ -90,7 +92,7 @@ EXPORTS = {
     },
     "etcd_aio.calls": {
         "etcd_aio.calls.keys": "KeyCalls",
-        "etcd_aio.calls.store_calls": "StoreCalls",
+        "etcd_aio.calls.store_calls": "StoreCalls check_store",
         "etcd_aio.calls.writer": "Writer is_exact writer_for",
     },
     "etcd_aio.codec": {
@@ -143,7 +145,6 @@ EXPORTS = {
         "etcd_aio.error_handler.invoker": "Invoker",
         "etcd_aio.error_handler.lifetime": "Lifetime",
         "etcd_aio.error_handler.message_loading": "load_messages",
-        "etcd_aio.error_handler.outcome": "unexpected_error",
         "etcd_aio.error_handler.retry_policy": "RetryPolicy RetryThrottling",
         "etcd_aio.error_handler.stream_handler": "StreamHandler",
         "etcd_aio.error_handler.stream_supervisor": "StreamSupervisor",

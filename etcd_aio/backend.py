@@ -31,6 +31,8 @@ if TYPE_CHECKING:
 else:
     __getattr__ = late_names(__name__)[0]
 
+__all__ = ["Backend", "Block", "ChunkReader", "Shared", "WatchCall", "WatchOptions", "WatchView"]
+
 _R = TypeVar("_R")
 
 

@@ -6,7 +6,7 @@ most of the time that a short program takes. `_exports.py` has the same names fo
 by `python -m release.exports --write`.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from sys import modules
 from types import ModuleType
 from typing import TypeAlias
@@ -22,8 +22,13 @@ def _imported(module: str) -> ModuleType:
     return modules[module]
 
 
-def late_names(package: str) -> Door:
-    """The `__getattr__`, `__dir__` and `__all__` of a package. Its modules are attributes too, as if imported."""
+def late_names(package: str, internal: Collection[str] = ()) -> Door:
+    """The `__getattr__`, `__dir__` and `__all__` of a package. Its modules are attributes too, as if imported.
+
+    Args:
+        package: its name.
+        internal: names that other packages of the library import, and that are not public: `__all__` lacks them.
+    """
     homes = {name: module for module, names in EXPORTS[package].items() for name in names.split()}
     namespace = vars(modules[package])
 
@@ -45,8 +50,6 @@ def late_names(package: str) -> Door:
 
     namespace["__getattr__"] = find
     for name, home in homes.items():
-        if (
-            home == f"{package}.{name}"
-        ):  # its module would take its place as soon as it is imported
+        if home == f"{package}.{name}":  # its module would take its place as soon as it is imported
             find(name)
-    return find, names, sorted(homes)
+    return find, names, sorted(set(homes).difference(internal))

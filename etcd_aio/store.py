@@ -10,7 +10,6 @@ from etcd_aio.arguments import encode_key, whole_number
 from etcd_aio.base.call_options import UNSET, Timeout
 from etcd_aio.base.reprs import when_constructed
 from etcd_aio.calls import StoreCalls, Writer
-from etcd_aio.kv import op
 from etcd_aio.types import KeyLike, KeyRange, KeyValue, ValueLike
 
 if TYPE_CHECKING:
@@ -179,33 +178,6 @@ class Store(StoreCalls):
         from etcd_aio.concurrency import Session
 
         return Session(self, self.leases.pool, ttl=ttl, on_lost=on_lost)
-
-    async def wait_deleted(self, key: KeyLike, revision: int = 0, *, timeout: float | None = None) -> None:
-        """Wait until a key is deleted. It moves from member to member with the watches, and outlasts compactions.
-
-        Args:
-            key: the key.
-            revision: a revision at which the key existed, such as that of the range that it was found in. If the key
-                was deleted since then, and created again, this does not wait for the new one. 0 is now.
-            timeout: seconds for the whole wait. Default: None, no limit.
-
-        Raises:
-            EmptyKeyError: the key is empty.
-            EtcdTimeoutError: the key was not deleted in time.
-            EtcdError: as every read and watch.
-
-        Cancellation leaves nothing behind.
-        """
-        whole_number(revision, "revision")
-        look = op.get(key, keys_only=True)
-        from etcd_aio.watch import wait_deleted
-
-        await wait_deleted(
-            lambda: self.watch(look.key, filters=("no_put",), timeout=None),
-            lambda: self.do(look, timeout=None),
-            revision,
-            self.backend.shared.deadline(timeout),
-        )
 
     # Other ways to use the store.
 

@@ -49,7 +49,7 @@ def _row(module: str, names: list[str]) -> str:
 def exported(path: Path) -> dict[str, list[str]]:
     """The names that a package imports late, by their modules; empty if it imports them at once."""
     body = ast.parse(path.read_text(encoding="utf-8")).body
-    if "late_names(__name__)" not in path.read_text(encoding="utf-8"):
+    if "late_names(__name__" not in path.read_text(encoding="utf-8"):
         return {}
     found: dict[str, list[str]] = {}
     for node in body:

@@ -62,20 +62,27 @@ INTERNAL: Final = frozenset(
     | _of("etcd_aio.observing", "ObservedCall ObserverGroup with_defaults")
     | _of("etcd_aio.recipes", "StmCall")
     | _of("etcd_aio.services", "JSONValue KeptEntry")
-    | _of("etcd_aio.base", "ATTEMPT_SECONDS CANCELLED_SECONDS Log REMEMBERED Unwinding check_loop check_timeout")
+    | _of("etcd_aio.base", "ATTEMPT_SECONDS CANCELLED_SECONDS Log REMEMBERED Unwinding as_etcd_error check_loop")
     | _of(
         "etcd_aio.base",
-        "in_thread key_space_of log_for now repeat_unanswered resolve start_timer_at wake when_constructed",
+        "check_timeout in_thread key_space_of log_for now repeat_unanswered resolve start_timer_at wake"
+        " when_constructed",
     )
     | _of("etcd_aio.admin", "Versions")
-    | _of("etcd_aio.lease", "BACKOFF LeaseKeeper LeasePool LeaseSource OnDoubt OnEnd OnLoss")
+    | _of("etcd_aio.calls", "check_store")
+    | _of("etcd_aio.lease.LeasePool", "aclose closing_error drop_idle ended lent returned")
+    | _of("etcd_aio.lease", "BACKOFF LeaseKeeper OnDoubt OnEnd OnLoss")
     | _of("etcd_aio.backend", "ClientBackend")
     | {f"etcd_aio.op.{kind}Op.{name}" for kind in _OPERATIONS for name in _SENDING}
     | _of("etcd_aio.op", "checked_compares checked_operations checked_put")
     | _of("etcd_aio.Compare", "message")
     | _of("etcd_aio.TLS", "ask_key_password")
     | _of("etcd_aio.views", "OrderedView PrefixView")
-    | _of("etcd_aio.arguments", "MIN_INT64 cancels_block checked_margin is_encodable parse_word split_host_port")
+    | _of(
+        "etcd_aio.arguments",
+        "MIN_INT64 cancels_block check_async_function check_awaitable checked_margin is_encodable parse_word"
+        " split_host_port",
+    )
     | _of("etcd_aio.contrib.discovery.grpc", "State")
     | _of("etcd_aio.contrib.discovery.httpx", "logger")
     | _of("etcd_aio.contrib.sanic", "AnySanic")

@@ -50,5 +50,11 @@ if TYPE_CHECKING:
     from etcd_aio.base.reprs import when_constructed as when_constructed
     from etcd_aio.base.suspension import now as now
     from etcd_aio.base.threads import in_thread as in_thread
+    from etcd_aio.base.unexpected import as_etcd_error as as_etcd_error
 else:
-    __getattr__, __dir__, __all__ = late_names(__name__)
+    _INTERNAL = (
+        *("ATTEMPT_SECONDS", "CANCELLED_SECONDS", "Log", "REMEMBERED", "Unwinding", "as_etcd_error", "check_loop"),
+        *("check_timeout", "in_thread", "key_space_of", "log_for", "now", "repeat_unanswered", "resolve"),
+        *("start_timer_at", "wake", "when_constructed"),
+    )
+    __getattr__, __dir__, __all__ = late_names(__name__, _INTERNAL)

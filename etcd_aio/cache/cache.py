@@ -29,8 +29,15 @@ from etcd_aio.cache.replicator import Replicator
 from etcd_aio.cache.results import CacheStatistics
 from etcd_aio.cache.state import CacheState, Replica
 from etcd_aio.cache.steps import ContentStep
-from etcd_aio.calls import StoreCalls
-from etcd_aio.errors import CacheError, CacheTimeoutError, ClientUsageError, InvalidRequestError, WrongLoopError
+from etcd_aio.calls import StoreCalls, check_store
+from etcd_aio.errors import (
+    CacheError,
+    CacheTimeoutError,
+    ClientUsageError,
+    EtcdError,
+    InvalidRequestError,
+    WrongLoopError,
+)
 from etcd_aio.types import KeyLike
 
 T = TypeVar("T")
@@ -95,6 +102,7 @@ class Cache(LocalReads[T], TwoPartClose, NotAwaitable):
         max_outage: float = DEFAULT_MAX_OUTAGE,
         timeout: Timeout = UNSET,
     ) -> None:
+        check_store(store)
         if keys.range_end > b"\0" and keys.range_end <= keys.key:
             raise InvalidRequestError("the range is empty: range_end must be greater than key")
         for function, what in ((decode, "decode"), (on_error, "on_error")):
@@ -183,7 +191,8 @@ class Cache(LocalReads[T], TwoPartClose, NotAwaitable):
         if self._replica.state is CacheState.LOADING or isinstance(error, ClientUsageError):
             reason = error
         else:
-            reason = CacheError(f"the {self._shown()} has ended: {error}")
+            kind = "" if isinstance(error, EtcdError) else f"{type(error).__name__}: "
+            reason = CacheError(f"the {self._shown()} has ended: {kind}{error}")
             reason.__cause__ = error
         self._end(reason, reason)
 

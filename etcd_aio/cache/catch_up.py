@@ -8,7 +8,7 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from typing import Any, Final
 
-from etcd_aio import EtcdError, KeyRange
+from etcd_aio import KeyRange
 from etcd_aio.base import Unwinding, start_background_task, wait_until, wake
 from etcd_aio.cache.state import Replica
 from etcd_aio.cache.waiting import RevisionWaiters
@@ -120,7 +120,7 @@ class CatchUp:
         except PermissionDeniedError as error:
             self._on_denied(error)
             return
-        except EtcdError:
+        except Exception:
             return  # the callers' probes meet the same error, and say it
         if epoch != replica.epoch:
             return

@@ -26,6 +26,7 @@ from etcd_aio.base import (
     Pauses,
     Timeout,
     Waiters,
+    as_etcd_error,
     check_loop,
     deadline_after,
     log_for,
@@ -377,7 +378,7 @@ class Derived(NotAwaitable, Generic[V, C]):
 
     def _fail(self, raised: Exception, *, is_told: bool) -> None:
         """The keys cannot be read. It is logged unless that was so before, or the caller is told."""
-        error = raised if isinstance(raised, EtcdError) else EtcdError(f"unexpected {type(raised).__name__}")
+        error = as_etcd_error(raised)
         if isinstance(error, CacheError) and isinstance(error.__cause__, EtcdError):
             error = error.__cause__  # why the cache has ended
         if not is_told and type(error) is not type(self._error) and not isinstance(error, ClientUsageError):

@@ -11,6 +11,7 @@ from etcd_aio.base.deadline import deadline_after
 from etcd_aio.base.key_space import KeySpace
 from etcd_aio.calls.keys import KeyCalls
 from etcd_aio.errors import InvalidRequestError
+from etcd_aio.kv import op
 from etcd_aio.types import (
     KeyLike,
     KeyRange,
@@ -29,6 +30,17 @@ if TYPE_CHECKING:
 _B = TypeVar("_B", bound=Block)
 
 
+def check_store(store: object, name: str = "client") -> None:
+    """Check that an argument is a client or a store, which has a backend and is none.
+
+    Raises:
+        TypeError: it is something else.
+    """
+    if not hasattr(store, "backend"):
+        hint = ": write Store(backend)" if hasattr(store, "do") else ""
+        raise TypeError(f"{name} must be a client or a store, got {type(store).__name__}{hint}")
+
+
 class StoreCalls(KeyCalls):
     """A store as far as recipes and other layers need it; a `Client` is one.
 
@@ -43,6 +55,8 @@ class StoreCalls(KeyCalls):
     is_exact = False
 
     def __init__(self, backend: Backend) -> None:
+        if isinstance(backend, StoreCalls):
+            raise TypeError(f"backend must be a backend, got {type(backend).__name__}: write Store(store.backend)")
         self.backend = backend
 
     @property
@@ -161,6 +175,33 @@ class StoreCalls(KeyCalls):
             max_outage=max_outage,
         )
         return self.backend.watch(WatchCall(options, whole_number(start_revision, "start_revision"), timeout, stream))
+
+    async def wait_deleted(self, key: KeyLike, revision: int = 0, *, timeout: float | None = None) -> None:
+        """Wait until a key is deleted. It moves from member to member with the watches, and outlasts compactions.
+
+        Args:
+            key: the key.
+            revision: a revision at which the key existed, such as that of the range that it was found in. If the key
+                was deleted since then, and created again, this does not wait for the new one. 0 is now.
+            timeout: seconds for the whole wait. Default: None, no limit.
+
+        Raises:
+            EmptyKeyError: the key is empty.
+            EtcdTimeoutError: the key was not deleted in time.
+            EtcdError: as every read and watch.
+
+        Cancellation leaves nothing behind.
+        """
+        from etcd_aio.watch import wait_deleted
+
+        whole_number(revision, "revision")
+        look = op.get(key, keys_only=True)
+        await wait_deleted(
+            lambda: self.watch(look.key, filters=("no_put",), timeout=None),
+            lambda: self.do(look, timeout=None),
+            revision,
+            self.backend.shared.deadline(timeout),
+        )
 
     def lease(
         self,

@@ -13,7 +13,7 @@ from dataclasses import replace
 from types import TracebackType
 from typing import TYPE_CHECKING, ClassVar, Final, NoReturn, Self, TypeVar
 
-from etcd_aio.arguments import flag, lease_id, whole_number
+from etcd_aio.arguments import check_async_function, check_awaitable, flag, lease_id, whole_number
 from etcd_aio.base import (
     UNSET,
     Backoff,
@@ -47,6 +47,7 @@ if it has led for a moment only, so that work that returns at once does not keep
 
 _MOMENT: Final = 1.0  # seconds
 
+_TAKES: Final = "run() takes an async function of a Leadership"
 _NOT_ENTERED: Final = "not entered: write `async with election.changes() as leaders:`"
 
 _OVERDUE_EVERY: Final = 1.0  # seconds between two warnings
@@ -165,6 +166,8 @@ class Election:
             What `work` has returned; the candidate has resigned then.
 
         Raises:
+            TypeError: `work` is no async function; of a function that returns no coroutine this is known only when the
+                candidate leads, and it has resigned then.
             Exception: what `work` has raised; the candidate has resigned then.
             LeadershipLostError: the election is one of a session, and that has ended.
             EtcdError: an error that would come again, such as a denied permission, or a closed client.
@@ -174,6 +177,7 @@ class Election:
         Cancellation: `work` is cancelled, the candidate waits for its end, and resigns.
         """
         flag(again, "again")
+        check_async_function(work, _TAKES)
         try:
             return await self._run(work, value, again)
         except Exception as error:
@@ -234,7 +238,9 @@ class Election:
             leadership: its argument; the work is cancelled when it is lost, but goes on if the work itself resigns.
             done: gets the result.
         """
-        working = start_task(work(leadership), name=f"etcd_aio leader of {self._what}")
+        made = work(leadership)
+        check_awaitable(made, _TAKES)
+        working = start_task(made, name=f"etcd_aio leader of {self._what}")
         losing = start_task(leadership.lost(), name=f"etcd_aio loss of {self._what}")
         try:
             await asyncio.wait([working, losing], return_when=asyncio.FIRST_COMPLETED)

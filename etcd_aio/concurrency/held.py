@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Final, Generic
 from etcd_aio import Compare, Event, Key, KeyValue
 from etcd_aio.base import SOON, Backoff, Latch, Pauses, TaskCanceller, start_background_task
 from etcd_aio.concurrency.options import E, HoldOptions
-from etcd_aio.errors import EtcdError, LeaseExpiredError, LeaseLostError, PermissionDeniedError
+from etcd_aio.errors import LeaseExpiredError, LeaseLostError, PermissionDeniedError
 from etcd_aio.lease import Loan
 
 if TYPE_CHECKING:
@@ -226,7 +226,7 @@ class Held(Generic[E]):
                         pauses.reset()
                         event = await later_event(watcher, self.revision)
                         kv = event.kv if event.is_put else None
-            except EtcdError as error:  # if denied, the lease alone decides, until the user may read the key again
+            except Exception as error:  # if denied, the lease alone decides, until the user may read the key again
                 pauses.backoff = _DENIED if isinstance(error, PermissionDeniedError) else SOON
                 await pauses.wait()
             else:

@@ -62,8 +62,8 @@ class Interruption:
             return
         try:
             await self._leave(isinstance(raised, asyncio.CancelledError))
-        except asyncio.CancelledError as cancelled:
-            self._leave_with(cancelled)
+        except BaseException as another:  # a cancellation too
+            self._leave_with(another)
             raise
         self._leave_with(raised)
 

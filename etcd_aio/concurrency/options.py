@@ -3,7 +3,7 @@
 from typing import Generic, Self, TypeVar
 
 from etcd_aio.arguments import cancels_block, checked_margin, encode_key, whole_number
-from etcd_aio.calls import StoreCalls
+from etcd_aio.calls import StoreCalls, check_store
 from etcd_aio.dataclass import dataclass
 from etcd_aio.errors import EtcdError
 from etcd_aio.lease import LeaseSource, OnLost
@@ -71,6 +71,7 @@ class HoldOptions(Generic[E]):
         Raises:
             InvalidRequestError, EmptyKeyError, TypeError: an argument is invalid.
         """
+        check_store(store)
         encoded = encode_key(name, "name")
         return cls(
             store,

@@ -25,7 +25,7 @@ from typing import Final, Generic, TypeVar
 from anyio import CancelScope
 
 from etcd_aio import Key, KeyValue, TxnResult, op
-from etcd_aio.base import CANCELLED_SECONDS, SOON, Pauses, log_for
+from etcd_aio.base import CANCELLED_SECONDS, SOON, Pauses, as_etcd_error, log_for
 from etcd_aio.concurrency.held import Held
 from etcd_aio.concurrency.interruption import Interruption
 from etcd_aio.concurrency.options import HoldOptions
@@ -217,7 +217,7 @@ class OwnKey(Generic[E]):
     # Leaving; see the table above.
 
     async def leave(self, *, is_cancelled: bool = False) -> None:
-        """Delete the key and return the lease. It raises no `EtcdError`.
+        """Delete the key and return the lease. It raises no `EtcdError`; whatever it raises, the lease ends.
 
         Args:
             is_cancelled: the caller is cancelled and waits for at most half a second, but even in a cancelled scope.
@@ -276,9 +276,12 @@ class OwnKey(Generic[E]):
         try:
             if self.revision:
                 await self._delete()
-        except EtcdError as error:
-            log_for(logger, self._store).warning(_NOT_RELEASED, self._subject.what, loan.id, error)
+        except Exception as error:
+            shown = as_etcd_error(error)
+            log_for(logger, self._store).warning(_NOT_RELEASED, self._subject.what, loan.id, shown)
             self._source.run(self._revoke_later(loan), f"release of {self._subject.what}")
+            if not isinstance(error, EtcdError):
+                raise  # of the application's backend, which the caller must see
         else:
             loan.give_back()
 

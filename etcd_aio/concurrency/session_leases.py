@@ -15,13 +15,25 @@ keys the lease has, and deletes those whose names it knows: the lease may have k
 import asyncio
 import logging
 from collections.abc import Coroutine
+from contextlib import suppress
 from typing import TYPE_CHECKING, Final, TypeVar
 
 from etcd_aio import Key, op
-from etcd_aio.base import NEVER, SOON, Backoff, HandOver, Pauses, log_for, start_background_task, start_timer, wake
+from etcd_aio.base import (
+    NEVER,
+    SOON,
+    Backoff,
+    HandOver,
+    Pauses,
+    as_etcd_error,
+    log_for,
+    start_background_task,
+    start_timer,
+    wake,
+)
 from etcd_aio.calls import StoreCalls
 from etcd_aio.concurrency.place import lease_key
-from etcd_aio.errors import ClientUsageError, EtcdError, LeaseLostError
+from etcd_aio.errors import ClientUsageError, LeaseLostError
 from etcd_aio.lease import Lease, Loan
 from etcd_aio.types import shown_key
 
@@ -192,11 +204,9 @@ class SessionLeases:
         looks = Pauses(Backoff(SOON.initial, 2.0, min(_LONGEST_PAUSE, self.lease.ttl / 2), 0.2))
         while self._doubtful or self._suspect:
             self._more = asyncio.get_running_loop().create_future()
-            try:
+            with suppress(Exception):  # also of a user who may not see a key of the application on this lease
                 async with self._deleting:
                     await self._sweep_once()
-            except EtcdError:  # also of a user who may not see a key of the application on this lease
-                pass
             done, _ = await asyncio.wait([self._more], timeout=looks.next())
             if done:
                 looks.reset()
@@ -228,7 +238,8 @@ class SessionLeases:
                     return True
                 seen = Key(key).create_revision == kv.create_revision
                 await self._store.do(op.txn(when=[seen], then=[op.delete(key)]), retry="always")
-            except EtcdError as error:
+            except Exception as raised:
+                error = as_etcd_error(raised)
                 if not error.retryable:
                     text = "the key %r of a session cannot be deleted: %s"
                     log_for(logger, self._store).warning(text, key, error)

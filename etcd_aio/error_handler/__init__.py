@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     from etcd_aio.error_handler.invoker import Invoker as Invoker
     from etcd_aio.error_handler.lifetime import Lifetime as Lifetime
     from etcd_aio.error_handler.message_loading import load_messages as load_messages
-    from etcd_aio.error_handler.outcome import unexpected_error as unexpected_error
     from etcd_aio.error_handler.retry_policy import RetryPolicy as RetryPolicy
     from etcd_aio.error_handler.retry_policy import RetryThrottling as RetryThrottling
     from etcd_aio.error_handler.stream_handler import StreamHandler as StreamHandler

@@ -1,4 +1,4 @@
-"""The attempts of one unary call.
+"""The attempts of one unary call, one after the other: the loop of retries.
 
 The first attempt is the short path: pick, attempt, decode, check the cluster. Everything else happens only after a
 failure: judge it by the table, wait if a wait is due, pick another endpoint.

@@ -1,7 +1,7 @@
-"""Failover: which members the next attempt avoids, and how long it waits; for calls and streams.
+"""Failover: which members the next attempt avoids, and how long it waits; `call_with_retries.py` makes the attempts.
 
-Both avoid the members that failed, until all have failed; then only the last one. Both wait only after a quorum of the
-endpoints has refused, or if every connected member has failed.
+Calls and streams avoid the members that failed, until all have failed; then only the last one. Both wait only after a
+quorum of the endpoints has refused, or if every connected member has failed.
 
 They differ in what they do if a server asks for a pause (`grpc-retry-pushback-ms`). A call makes its next attempt after
 that time, as gRPC A6 says, and ends by its own deadline. A stream has no deadline: it takes the pause as being about

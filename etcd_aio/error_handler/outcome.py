@@ -135,15 +135,3 @@ class StreamEnd:
         )
         attempts = (attempt_of(failure, endpoint, seconds),)
         return cls(facts, with_history(error, attempts, maybe_applied=False, seconds=seconds), failure.pushback)
-
-
-def unexpected_error(error: Exception) -> EtcdError:
-    """Return the error for an exception that code of this side, or of the application, should not have raised.
-
-    Its text may hold values, so only its type is shown. The exception itself is the cause.
-    """
-    if isinstance(error, EtcdError):
-        return error
-    wrapped = EtcdError(f"unexpected {type(error).__name__} in the client or in a function that it was given")
-    wrapped.__cause__ = error
-    return wrapped

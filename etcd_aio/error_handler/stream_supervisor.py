@@ -25,10 +25,11 @@ from etcd_aio.base.aio import start_background_task
 from etcd_aio.base.closing import TwoPartClose, Unwinding
 from etcd_aio.base.deadline import NEVER
 from etcd_aio.base.reprs import when_constructed
+from etcd_aio.base.unexpected import as_etcd_error
 from etcd_aio.dataclass import dataclass
 from etcd_aio.error_handler.call_with_retries import CallContext
 from etcd_aio.error_handler.message_loading import load_messages
-from etcd_aio.error_handler.outcome import StreamEnd, unexpected_error
+from etcd_aio.error_handler.outcome import StreamEnd
 from etcd_aio.error_handler.reply import LARGE, MakeDecoder, check_cluster, decoder_of, finish_in_steps
 from etcd_aio.error_handler.stream_handler import StreamHandler
 from etcd_aio.error_handler.stream_history import StreamHistory
@@ -289,7 +290,7 @@ class StreamSupervisor(TwoPartClose, Generic[Request, Reply]):
     def _fail(self, error: Exception) -> None:
         """End everything, for an exception that was raised outside of the task."""
         if self._task is not None and self._internal_error is None:
-            self._internal_error = unexpected_error(error)
+            self._internal_error = as_etcd_error(error)
             self._task.cancel()
 
     # The task.
@@ -302,7 +303,7 @@ class StreamSupervisor(TwoPartClose, Generic[Request, Reply]):
         except ClientClosedError as closed:
             error = closed
         except Exception as raised:  # by the handler or a policy: the consumers of the stream must get it
-            error = unexpected_error(raised)
+            error = as_etcd_error(raised)
         finally:
             error = self._internal_error or error
             self._task = None

@@ -16,7 +16,7 @@ from etcd_aio.base.aio import start_background_task
 from etcd_aio.base.closing import TwoPartClose, Unwinding
 from etcd_aio.base.deadline import NEVER
 from etcd_aio.base.logs import log_of
-from etcd_aio.error_handler.outcome import unexpected_error
+from etcd_aio.base.unexpected import as_etcd_error
 from etcd_aio.error_handler.token_state import TokenState, auth_revision, is_spent
 from etcd_aio.errors import (
     ClientClosedError,
@@ -193,7 +193,7 @@ class TokenManager(TwoPartClose):
                 await asyncio.sleep(wait)
             token = await self._fetch(why)
         except Exception as raised:  # the application's function may raise anything; the waiting calls must get it
-            error = unexpected_error(raised)
+            error = as_etcd_error(raised)
             self.state.failed(error, loop.time(), self._random)
             # Only a server's text is logged: that of the application's function may hold secrets.
             text = f": {error.message}" if isinstance(error, ServerError) else ""

@@ -1,4 +1,4 @@
-"""The sans-IO HTTP/2 client for gRPC, with its receiving half; `outgoing` is the sending half.
+"""The sans-IO HTTP/2 client for gRPC. It reads the frames that are received; `outgoing` is the sending half.
 
 Pure: it interprets frames, and has neither a socket nor a clock (`now` is an argument).
 

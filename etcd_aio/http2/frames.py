@@ -1,4 +1,7 @@
-"""The frames of HTTP/2: RFC 9113's numbers, and the bytes of the frames that a client sends."""
+"""The frames of HTTP/2: RFC 9113's numbers, and the bytes of the frames that a client sends.
+
+`connection.py` reads the frames that it receives.
+"""
 
 from enum import IntEnum
 from struct import Struct

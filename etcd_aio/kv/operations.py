@@ -61,13 +61,11 @@ class KVOperation(Operation[T_co]):
 
     Attributes:
         method: the RPC that carries it.
-        is_read_only: it changes nothing, so it may be repeated freely.
         serializable: one member may answer it from its own, possibly stale, state; that member then needs no leader.
     """
 
     __slots__ = ()
     method: ClassVar[methods.AnyMethod]
-    is_read_only: bool
     serializable: bool
 
     def message(self) -> bytes:

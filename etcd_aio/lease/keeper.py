@@ -265,7 +265,7 @@ class LeaseKeeper:
     async def _verify(self, scheduled: ScheduledLease, endpoint: str) -> None:
         try:
             is_missing = await self._is_missing(scheduled, endpoint)
-        except EtcdError:
+        except Exception:
             is_missing = False  # unknown for now: the next renewal tries again, until the deadline decides
         if scheduled.state is not LeaseState.MISSING:
             return

@@ -15,6 +15,7 @@ from etcd_aio.base.closing import CANCELLED_SECONDS
 from etcd_aio.base.deadline import time_left
 from etcd_aio.base.not_awaitable import NotAwaitable
 from etcd_aio.base.reprs import when_constructed
+from etcd_aio.base.unexpected import as_etcd_error
 from etcd_aio.errors import (
     ClientClosedError,
     ClientUsageError,
@@ -317,7 +318,7 @@ class KeptLease(NotAwaitable):
         try:
             await asyncio.wait([granting])
             self.ttl = granting.result().ttl
-        except (asyncio.CancelledError, EtcdError):
+        except BaseException:  # a cancellation too
             self._keeper.end(self._undo(granting, self._id), f"undo lease 0x{self._id:x}")
             raise
         self._deadline = began + self.ttl
@@ -327,7 +328,7 @@ class KeptLease(NotAwaitable):
             renewed, self._deadline = await self._keeper.renew_once(self._id, timeout)
         except LeaseNotFoundError:
             raise
-        except (asyncio.CancelledError, EtcdError):
+        except BaseException:  # a cancellation too
             if not self._adopts:
                 self._keeper.end(self._revoke_quietly(self._id), f"undo lease 0x{self._id:x}")
             raise
@@ -375,6 +376,7 @@ class KeptLease(NotAwaitable):
             await self._keeper.revoke(lease_id, _REVOKE_SECONDS)
         except LeaseNotFoundError:
             pass  # the lease is gone, as intended
-        except EtcdError as error:
-            text = f"lease 0x{lease_id:x} could not be revoked; it expires after its TTL of {self.ttl} s: {error}"
+        except Exception as error:
+            shown = as_etcd_error(error)
+            text = f"lease 0x{lease_id:x} could not be revoked; it expires after its TTL of {self.ttl} s: {shown}"
             self._keeper.leftovers.add(text)

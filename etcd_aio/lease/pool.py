@@ -21,9 +21,9 @@ from typing import TYPE_CHECKING, Final, TypeVar
 from etcd_aio.base.aio import start_background_task, start_timer, start_timer_at, wake
 from etcd_aio.base.logs import log_of
 from etcd_aio.base.pauses import SOON, Pauses
+from etcd_aio.base.unexpected import as_etcd_error
 from etcd_aio.errors import (
     ClientClosedError,
-    EtcdError,
     EtcdTimeoutError,
     LeaseLostError,
     LeaseNotFoundError,
@@ -131,8 +131,8 @@ class PooledLease(Loan):
                 await self.kept.revoke(timeout=_REVOKE_SECONDS)
             except LeaseNotFoundError:
                 return True
-            except EtcdError as error:
-                wait = pauses.next()
+            except Exception as raised:
+                error, wait = as_etcd_error(raised), pauses.next()
                 if not error.retryable or loop.time() + wait >= deadline:
                     text = "lease 0x%x of a lock could not be revoked; it expires after its TTL: %s"
                     log_of(logger, self._pool.name).warning(text, self.id, error)
@@ -176,7 +176,7 @@ class LeasePool:
         self._closed_at = inf  # when closing waits no longer
         self._change: asyncio.Future[None] | None = None  # awaited while closing
 
-    async def borrow(self, ttl: int, key_prefix: bytes = b"", *, waits: bool = True) -> PooledLease:
+    async def borrow(self, ttl: int, key_prefix: bytes = b"", *, waits: bool = True) -> Loan:
         """Borrow an idle lease of this TTL, unless its renewal is overdue, or a new one.
 
         A grant that is refused by a member in trouble is repeated, for at most the TTL.
@@ -212,9 +212,9 @@ class LeasePool:
             except asyncio.CancelledError:
                 self.run(self._take_back_later(lease, granting), "lease of a lock")
                 raise
-            except EtcdError as error:
+            except Exception as raised:
                 self.ended(lease)
-                wait = pauses.next()
+                error, wait = as_etcd_error(raised), pauses.next()
                 # With these two, the client has tried for as long as a call may take.
                 is_final = isinstance(error, NoAvailableEndpointsError | EtcdTimeoutError) or not error.retryable
                 if is_final or loop.time() + wait > give_up_at:
@@ -226,7 +226,7 @@ class LeasePool:
                     raise ClientClosedError
                 return lease
 
-    async def adopt(self, id: int) -> PooledLease:
+    async def adopt(self, id: int) -> Loan:
         """See `LeaseSource.adopt`. The lease is revoked when it is returned."""
         lease = PooledLease(self, KeptLease(self._keeper, _ADOPTED_TTL, id=id, adopt=True), is_adopted=True)
         await lease.kept.begin()
@@ -236,7 +236,7 @@ class LeasePool:
     async def _take_back_later(self, lease: PooledLease, granting: "asyncio.Task[KeptLease]") -> None:
         try:
             await _granted(granting)
-        except EtcdError:
+        except Exception:
             self.ended(lease)
         else:
             lease.give_back()

@@ -10,7 +10,7 @@ from typing import ClassVar, Final, Self
 from etcd_aio import UNSET, Event, EventType, KeyLike, KeyRange, KeyValue, Scan, Timeout, Watcher, op
 from etcd_aio.arguments import to_bytes, whole_number
 from etcd_aio.base import NotAwaitable, when_constructed
-from etcd_aio.calls import StoreCalls
+from etcd_aio.calls import StoreCalls, check_store
 from etcd_aio.dataclass import dataclass
 from etcd_aio.errors import ClientUsageError, CompactedError, StoreRolledBackError
 from etcd_aio.mirror.reconcile import Merge, changed_since
@@ -64,6 +64,7 @@ class Follow(NotAwaitable, AsyncIterator[MirrorBatch]):
     def __init__(
         self, store: StoreCalls, prefix: KeyLike, *, since: int, known: Collection[KeyLike] | None, timeout: Timeout
     ) -> None:
+        check_store(store, "store")
         self._store = store
         self._prefix = to_bytes(prefix, "prefix")
         self._keys = KeyRange.of(prefix=self._prefix)

@@ -12,7 +12,7 @@ from typing import Final, NoReturn
 from etcd_aio import EtcdError, Event, KeyLike, KeyRange
 from etcd_aio.arguments import encode_key, finite_seconds, to_bytes, whole_number
 from etcd_aio.base import NEVER, KeySpace, Pauses, Waiters, key_space_of, when_constructed
-from etcd_aio.calls import StoreCalls
+from etcd_aio.calls import StoreCalls, check_store
 from etcd_aio.dataclass import dataclass
 from etcd_aio.errors import ClientUsageError, CompactedError, InvalidRequestError, MirrorError, StoreRolledBackError
 from etcd_aio.mirror.base_copy import copy_base
@@ -102,6 +102,8 @@ class Mirror:
         max_txn_ops: int = DEFAULT_MAX_TXN_OPS,
         takeover_delay: float = 1.0,
     ) -> None:
+        check_store(source, "source")
+        check_store(destination, "destination")
         self._source = source
         self._destination = destination
         self._prefix = to_bytes(prefix, "prefix")
@@ -205,7 +207,7 @@ class Mirror:
         ends = self._ends
         while self.revision < revision:
             if self._ends != ends:
-                if isinstance(self._end, EtcdError):
+                if isinstance(self._end, Exception):
                     raise self._end.with_traceback(None)
                 raise ClientUsageError("the mirror was cancelled before it had copied that revision")
             await self._waiters.wait(NEVER)

@@ -4,7 +4,6 @@ import asyncio
 import logging
 from typing import Final, TypeAlias
 
-from etcd_aio import EtcdError
 from etcd_aio.base import ATTEMPT_SECONDS, STEADY, Pauses, log_for, start_background_task
 from etcd_aio.calls import StoreCalls
 from etcd_aio.errors import ClientUsageError, CompactedError, StoreRolledBackError
@@ -75,7 +74,7 @@ class Settler:
                     verdict = await self._read_history(slot)
             except ClientUsageError:  # the client is closed
                 return Fate.UNKNOWN
-            except EtcdError:
+            except Exception:
                 await pauses.wait()
             else:
                 if verdict is not Fate.IN_HISTORY:

@@ -5,7 +5,7 @@ from contextlib import suppress
 from enum import Enum
 from typing import Final
 
-from etcd_aio import EtcdError, EtcdTimeoutError
+from etcd_aio import EtcdTimeoutError
 from etcd_aio.base import HandOver, start_background_task
 from etcd_aio.calls import StoreCalls
 from etcd_aio.errors import ClientUsageError, LeaseNotFoundError, PermissionDeniedError
@@ -224,5 +224,5 @@ class SlotPool:
         task.add_done_callback(self._revoking.discard)
 
     async def _revoke(self, lease: KeptLease) -> None:
-        with suppress(EtcdError):
+        with suppress(Exception):
             await lease.revoke(timeout=_REVOKE_SECONDS)

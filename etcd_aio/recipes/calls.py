@@ -5,7 +5,7 @@ from typing import TypeVar
 
 from etcd_aio import Operation, TxnResult, op
 from etcd_aio.base import NEVER, UNSET, RetryMode, Timeout, deadline_after, time_left
-from etcd_aio.calls import StoreCalls, Writer, is_exact, writer_for
+from etcd_aio.calls import StoreCalls, Writer, check_store, is_exact, writer_for
 
 R = TypeVar("R")
 
@@ -25,6 +25,7 @@ class RecipeCalls:
     __slots__ = ("_writer", "is_exact", "store", "timeout")
 
     def __init__(self, store: StoreCalls, writer: Writer | None = None, timeout: Timeout = UNSET) -> None:
+        check_store(store)
         self.store = store
         self._writer = writer_for(store, writer)
         self.is_exact = is_exact(self._writer)

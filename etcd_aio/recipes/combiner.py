@@ -32,14 +32,14 @@ class CombinedCall(Generic[W, T]):
     work: W
     deadline: float
     is_sent: bool
-    _future: "asyncio.Future[T | EtcdError | None]"
+    _future: "asyncio.Future[T | Exception | None]"
 
     @property
     def has_ended(self) -> bool:
         """Whether it has its outcome, or its caller waits no longer."""
         return self._future.done()
 
-    def resolve(self, outcome: T | EtcdError) -> None:
+    def resolve(self, outcome: T | Exception) -> None:
         """Give it its outcome, if it has not ended."""
         resolve_future(self._future, outcome)
 
@@ -90,7 +90,7 @@ class Combiner(Generic[W, T]):
         loop = asyncio.get_running_loop()
         if self._task is not None:
             check_loop(self._task)
-        future: asyncio.Future[T | EtcdError | None] = loop.create_future()
+        future: asyncio.Future[T | Exception | None] = loop.create_future()
         call = CombinedCall(work, deadline, False, future)
         self._waiting.append(call)
         if self._task is None:
@@ -101,7 +101,7 @@ class Combiner(Generic[W, T]):
             self._leave(call)
         if outcome is None:
             raise late(call.is_sent)
-        if isinstance(outcome, EtcdError):
+        if isinstance(outcome, Exception):
             raise outcome.with_traceback(None)  # it may be the error of several calls
         return outcome
 
@@ -129,10 +129,10 @@ class Combiner(Generic[W, T]):
             began = clock()
             try:
                 has_ended = await self._send(self._sending)
-            except EtcdError as error:
+            except Exception as error:  # also of the application's backend, which the callers must see
                 self._forget()
                 for call in self._sending:
-                    call.resolve(self._failed(error, call.work))
+                    call.resolve(self._failed(error, call.work) if isinstance(error, EtcdError) else error)
                 has_ended = True
             contention.measured(clock() - began)
             if has_ended:

@@ -175,7 +175,8 @@ class Endpoints(Derived[tuple[ServiceEndpoint, ...], ServiceChange]):
     def _change(
         self, before: tuple[ServiceEndpoint, ...] | None, value: tuple[ServiceEndpoint, ...]
     ) -> ServiceChange | None:
-        return None if value == before else change_between(before or (), value)
+        change = change_between(before or (), value)
+        return change if before is None or change.added or change.removed else None
 
     def _give_up(self) -> None:
         self._timer = None

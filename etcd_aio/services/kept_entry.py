@@ -26,6 +26,7 @@ from etcd_aio.base import (
     Pauses,
     Timeout,
     Waiters,
+    as_etcd_error,
     log_for,
     resolve,
     start_background_task,
@@ -393,8 +394,8 @@ class KeptEntry(NotAwaitable):
                     await self._put(lease, ATTEMPT_SECONDS)
             except (LeaseNotFoundError, self._conflict) as error:
                 await self._start_over(lease, error)
-            except EtcdError as error:
-                if error.retryable:
+            except Exception as error:  # also of the application's backend, which may be right the next time
+                if not isinstance(error, EtcdError) or error.retryable:
                     await pauses.wait()
                     continue
             return
@@ -427,16 +428,16 @@ class KeptEntry(NotAwaitable):
                         event = await anext(watcher)
                         lost = self._lost_by(event.kv if event.is_put else None)
             except (CompactedError, StoreRolledBackError):
-                with suppress(EtcdError):
+                with suppress(Exception):
                     found = await self._store.range(self.key)  # with its lease, which keys_only may leave out
                     revision = found.revision + 1
                     lost = self._lost_by(found[0] if found else None)
-            except EtcdError as error:
-                if not error.retryable:  # it is put again when its lease is lost, as without this
-                    return
+            except Exception as error:  # also of the application's backend, which may be right the next time
+                if isinstance(error, EtcdError) and not error.retryable:
+                    return  # it is put again when its lease is lost, as without this
             if lost is None:
                 await pauses.wait()
-        with suppress(EtcdError):  # the entry goes with its lease, too
+        with suppress(Exception):  # the entry goes with its lease, too
             if (await self._store.leases.time_to_live(lease.id)).is_expired:
                 lost = LeaseExpiredError(f"the lease of {self._what} has expired")
         await self._start_over(lease, lost)
@@ -452,11 +453,7 @@ class KeptEntry(NotAwaitable):
 
     def _report(self, raised: Exception) -> None:
         """Log why the entry is not there, unless that was so before."""
-        if isinstance(raised, EtcdError):
-            error = raised
-        else:
-            error = EtcdError(f"unexpected {type(raised).__name__} in the client or in a function that it was given")
-            error.__cause__ = raised
+        error = as_etcd_error(raised)
         if type(error) is not type(self._reported):
             self._log.warning("%s is not registered; this is tried again: %s", self._what, error)
         self._error = self._reported = error

@@ -5,7 +5,7 @@ of etcd, or the entries were deleted by mistake. The servers go on serving, so t
 """
 
 from etcd_aio.dataclass import dataclass
-from etcd_aio.services.endpoint_json import ServiceEndpoint
+from etcd_aio.services.endpoint_json import JSONValue, ServiceEndpoint
 
 
 @dataclass(frozen=True, slots=True)
@@ -14,7 +14,8 @@ class ServiceChange:
 
     Attributes:
         endpoints: the endpoints from now on, in the order of their keys.
-        added: the new ones. An endpoint whose metadata or address has changed is in both lists.
+        added: the new ones. An endpoint whose metadata or address has changed is in both lists; one that was put again
+            with the same, as when another process has taken it over, is in none.
         removed: the endpoints that are gone, as they were.
     """
 
@@ -25,11 +26,15 @@ class ServiceChange:
 
 def change_between(before: tuple[ServiceEndpoint, ...], after: tuple[ServiceEndpoint, ...]) -> ServiceChange:
     """The change that leads from a list to another one."""
-    old = {endpoint.key: endpoint for endpoint in before}
-    new = {endpoint.key: endpoint for endpoint in after}
-    added = tuple(endpoint for key, endpoint in new.items() if old.get(key) != endpoint)
-    removed = tuple(endpoint for key, endpoint in old.items() if new.get(key) != endpoint)
+    old, new = _content(before), _content(after)
+    added = tuple(endpoint for endpoint in after if old.get(endpoint.key) != new[endpoint.key])
+    removed = tuple(endpoint for endpoint in before if new.get(endpoint.key) != old[endpoint.key])
     return ServiceChange(after, added, removed)
+
+
+def _content(endpoints: tuple[ServiceEndpoint, ...]) -> dict[bytes, tuple[str, JSONValue]]:
+    """The address and the metadata by key, without the revision."""
+    return {endpoint.key: (endpoint.address, endpoint.metadata) for endpoint in endpoints}
 
 
 class LastList:

@@ -274,9 +274,14 @@ T_co = TypeVar("T_co", covariant=True)
 
 
 class Operation(Generic[T_co]):
-    """An operation of a txn or of `client.do()`. Its result has the type of the call with the same name."""
+    """An operation of a txn or of `client.do()`. Its result has the type of the call with the same name.
+
+    Attributes:
+        is_read_only: whether it changes nothing; of a txn, whether none of its operations does.
+    """
 
     __slots__ = ()
+    is_read_only: bool
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,7 +16,8 @@ from etcd_aio.base.aio import repeat_unanswered, start_background_task
 from etcd_aio.base.call_options import UNSET, RetryMode, Timeout
 from etcd_aio.base.deadline import time_left
 from etcd_aio.base.pauses import STEADY, Pauses
-from etcd_aio.error_handler import Invoker, unexpected_error
+from etcd_aio.base.unexpected import as_etcd_error
+from etcd_aio.error_handler import Invoker
 from etcd_aio.errors import (
     CompactedError,
     EtcdError,
@@ -183,7 +184,7 @@ class WatchService:
                     return
                 await pauses.wait()
             except Exception as error:  # of the user's policy: the consumer of the watch must see it
-                self._stream.fail(watch, unexpected_error(error))
+                self._stream.fail(watch, as_etcd_error(error))
                 return
 
     async def _resync_once(self, watch: WatchState) -> None:
@@ -239,7 +240,7 @@ class WatchService:
             try:
                 reason = await self._get_token(error, watch.options.keys)
             except Exception as raised:  # of the user's policy: the consumer of the watch must see it
-                reason = unexpected_error(raised)
+                reason = as_etcd_error(raised)
             if reason is None:
                 refusals.clear()
                 self._stream.renewed()

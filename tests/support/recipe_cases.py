@@ -73,8 +73,11 @@ async def use_barrier(client: Client, name: str) -> None:
     barrier = Barrier(client, name)
     await barrier.hold()
     waiting = asyncio.ensure_future(Barrier(client, name).wait_released(timeout=_SECONDS))
-    await barrier.release()
-    await waiting
+    try:
+        await barrier.release()
+        await waiting
+    finally:
+        waiting.cancel()
 
 
 async def use_double_barrier(client: Client, name: str) -> None:

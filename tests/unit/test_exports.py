@@ -1,5 +1,6 @@
 """exports.py, release/exports.py: the names of a package are imported when they are used, and none is forgotten."""
 
+import importlib
 import subprocess
 import sys
 from types import ModuleType
@@ -7,9 +8,11 @@ from types import ModuleType
 import pytest
 
 import etcd_aio
+from etcd_aio import _exports as exports_of_library
 from etcd_aio import errors, services, types
 from etcd_aio.exports import late_names
 from release import exports
+from release.public import INTERNAL
 
 
 def names(package: ModuleType) -> list[str]:
@@ -59,3 +62,21 @@ def test_a_name_that_is_also_that_of_its_module_is_the_name() -> None:
     subprocess.run([sys.executable, "-c", code], check=True)
     code = "import etcd_aio.mirror.follow; import etcd_aio.mirror as it; assert callable(it.follow), it.follow"
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+@pytest.mark.parametrize("module", ["etcd_aio.arguments", "etcd_aio.base", "etcd_aio.calls"])
+def test_what_own_recipes_import_from_has_no_internal_name(module: str) -> None:
+    package = importlib.import_module(module)
+    assert names(package)
+    assert not {f"{module}.{name}" for name in names(package)} & INTERNAL
+    everything = {name for found in exports_of_library.EXPORTS[module].values() for name in found.split()}
+    assert {f"{module}.{name}" for name in everything - set(names(package))} <= INTERNAL
+
+
+def test_the_pool_of_leases_is_exported_and_imported_at_its_first_use() -> None:
+    from etcd_aio import lease
+    from etcd_aio.lease import pool
+
+    assert lease.LeasePool is pool.LeasePool
+    with pytest.raises(AttributeError, match="no attribute 'PooledLeases'"):
+        lease.PooledLeases  # type: ignore[attr-defined] # noqa: B018

@@ -5,10 +5,9 @@ import asyncio
 from etcd_aio import EtcdTimeoutError, Key, KeyValue, op
 from etcd_aio.arguments import encode_key, lease_id
 from etcd_aio.base import NEVER, UNSET, Timeout, deadline_after, time_left, when_constructed
-from etcd_aio.calls import StoreCalls, Writer, is_exact, writer_for
+from etcd_aio.calls import StoreCalls, Writer, check_store, is_exact, writer_for
 from etcd_aio.errors import BarrierError, BarrierTimeoutError, ResultLostError
 from etcd_aio.types import KeyLike, LeaseLike, OpResult, ValueLike, shown_key
-from etcd_aio.watch import wait_deleted
 
 
 class Barrier:
@@ -40,6 +39,7 @@ class Barrier:
         writer: Writer | None = None,
         timeout: Timeout = UNSET,
     ) -> None:
+        check_store(client)
         self._store = client
         self._key = encode_key(name, "name")
         self._writer = writer_for(client, writer)
@@ -135,14 +135,8 @@ class Barrier:
 
         Cancellation leaves nothing behind.
         """
-        deadline = deadline_after(timeout, asyncio.get_running_loop().time())
         try:
-            await wait_deleted(
-                lambda: self._store.watch(self._key, filters=("no_put",), timeout=None),
-                lambda: self._store.get(self._key, keys_only=True, timeout=None),
-                0,
-                deadline,
-            )
+            await self._store.wait_deleted(self._key, timeout=timeout)
         except EtcdTimeoutError as error:
             raise BarrierTimeoutError(f"the barrier {shown_key(self._key)} was not released in time") from error
 

@@ -15,7 +15,7 @@ from typing import ClassVar, Final, Self
 from etcd_aio import Key, KeyValue, op
 from etcd_aio.arguments import whole_number
 from etcd_aio.base import check_timeout, when_constructed
-from etcd_aio.calls import StoreCalls
+from etcd_aio.calls import StoreCalls, check_store
 from etcd_aio.concurrency import Holding, HoldOptions, OnLost, OwnKey
 from etcd_aio.errors import BarrierTimeoutError, ClientUsageError, LockLostError, TooManyParticipantsError
 from etcd_aio.recipes.barrier.meeting import Await, Entering, MeetingStep, Open, Participant, entering, leaving
@@ -64,6 +64,7 @@ class DoubleBarrier(Holding[LockLostError]):
         margin: float | None = None,
         on_lost: OnLost = "cancel",
     ) -> None:
+        check_store(client)
         check_timeout(timeout)
         options = HoldOptions.checked(
             client,

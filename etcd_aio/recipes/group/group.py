@@ -13,7 +13,7 @@ from etcd_aio import KeyLike, KeyRange
 from etcd_aio.arguments import check_text, encode_key, to_bytes, whole_number
 from etcd_aio.base import UNSET, Timeout, when_constructed
 from etcd_aio.cache import Derived
-from etcd_aio.calls import StoreCalls
+from etcd_aio.calls import StoreCalls, check_store
 from etcd_aio.errors import InvalidRequestError, MemberConflictError
 from etcd_aio.recipes.group.hash_ring import DEFAULT_REPLICAS
 from etcd_aio.recipes.group.members import GroupView, members_of
@@ -46,6 +46,7 @@ class Group:
     """
 
     def __init__(self, client: StoreCalls, name: KeyLike, *, ttl: int = DEFAULT_TTL) -> None:
+        check_store(client)
         self._store = client
         encoded = encode_key(name, "name")
         if encoded.endswith(b"/"):

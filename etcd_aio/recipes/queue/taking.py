@@ -108,8 +108,8 @@ class Taker:
         self._what = what
         self._looks_again = looks_again
         self._log = log_for(logger, calls.store)
-        self._waiting: HandOver[Item | EtcdError | None] = HandOver(self._take_back)
-        self._left: deque[Item | EtcdError] = deque()  # for the next consumers: none waits while there are any
+        self._waiting: HandOver[Item | Exception | None] = HandOver(self._take_back)
+        self._left: deque[Item | Exception] = deque()  # for the next consumers: none waits while there are any
         self._known = KnownItems()
         self._listed_at = 0.0
         self._revision = 0  # of the last listing
@@ -133,20 +133,20 @@ class Taker:
             self._leave()
         if outcome is None:
             raise QueueTimeoutError(f"{self._what} had no item in time")
-        if isinstance(outcome, EtcdError):
+        if isinstance(outcome, Exception):
             raise outcome.with_traceback(None)  # it may be the error of several calls
         return outcome
 
     # Consumers.
 
-    def _hand_over(self, outcome: Item | EtcdError) -> bool:
+    def _hand_over(self, outcome: Item | Exception) -> bool:
         """Give an outcome to the consumer that has waited longest; leave it for the next one if none waits."""
         is_given = self._waiting.give(outcome)
         if not is_given:
             self._left.append(outcome)
         return is_given
 
-    def _take_back(self, outcome: Item | EtcdError | None) -> None:
+    def _take_back(self, outcome: Item | Exception | None) -> None:
         """A consumer was cancelled in the moment in which it was served: the next one is."""
         if isinstance(outcome, Item | ItemInDoubtError | OutcomeUnknownError):
             self._hand_over(outcome)
@@ -157,7 +157,7 @@ class Taker:
             self._task.cancel()
             self._task = None
 
-    def _fail(self, error: EtcdError) -> None:
+    def _fail(self, error: Exception) -> None:
         """A listing, a watch or a claim has failed, for all that wait."""
         while self._waiting.give(error):
             pass
@@ -179,7 +179,7 @@ class Taker:
                         await self._wait()
                 except (CompactedError, StoreRolledBackError):
                     self._known.forget()
-                except EtcdError as error:
+                except Exception as error:  # also of the application's backend, which the consumers must see
                     self._known.forget()
                     self._fail(error)
         finally:
@@ -293,10 +293,10 @@ class Taker:
             if not lost.succeeded:  # of a txn for one item: another process has taken it
                 return []
             raise self._in_doubt(picked, "{} may have been taken, and the values are compacted") from lost
-        except EtcdError as error:
-            if self._calls.is_exact:
+        except Exception as error:
+            if self._calls.is_exact or not isinstance(error, EtcdError):
                 error.add_note(f"It was to take {_shown(picked)}.")
-            if not error.maybe_applied or isinstance(error, OutcomeUnknownError):
+            if not isinstance(error, EtcdError) or not error.maybe_applied or isinstance(error, OutcomeUnknownError):
                 raise
             first = error
         if self._calls.is_exact:

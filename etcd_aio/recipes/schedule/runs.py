@@ -11,6 +11,7 @@ from datetime import datetime, timedelta
 from typing import Final, TypeAlias
 
 from etcd_aio import Compare, EtcdError, Key, KeyValue, op
+from etcd_aio.arguments import check_awaitable
 from etcd_aio.base import SOON, Log, Pauses
 from etcd_aio.calls import StoreCalls
 from etcd_aio.concurrency import Lock
@@ -18,6 +19,8 @@ from etcd_aio.dataclass import dataclass
 from etcd_aio.errors import LeaseExistsError, LeaseNotFoundError, LockLostError
 from etcd_aio.lease import LeaseSource
 from etcd_aio.recipes.schedule.ticks import CatchUp, Plan, Times, instant_of, plan, text_of, tick_of
+
+TAKES: Final = "run() takes an async function of a Tick"
 
 _LONGEST_SLEEP: Final = 60.0  # seconds; then the clock is read again, which may have been set
 _SHORTEST_SLEEP: Final = 0.001  # a timer may end a little early by the clock
@@ -133,7 +136,9 @@ class Run:
 
     async def _run(self, tick: Tick) -> Exception | None:
         try:
-            await self._work(tick)
+            made = self._work(tick)
+            check_awaitable(made, TAKES)
+            await made
         except Exception as error:
             return error
         return None
@@ -255,7 +260,7 @@ class Run:
             self._setting.source.run(self._revoke_now(lease), f"end of a lease of {self._setting.what}")
 
     async def _revoke_now(self, lease: int) -> None:
-        with suppress(EtcdError):  # it ends by its TTL
+        with suppress(Exception):  # it ends by its TTL
             await self._store.leases.revoke(lease, timeout=_REVOKE_SECONDS)
 
 

@@ -16,12 +16,12 @@ from datetime import datetime, timedelta
 from typing import Final, NoReturn, get_args
 
 from etcd_aio import EtcdError, KeyLike
-from etcd_aio.arguments import encode_key, finite_seconds, flag, to_bytes, whole_number
+from etcd_aio.arguments import check_async_function, encode_key, finite_seconds, flag, to_bytes, whole_number
 from etcd_aio.base import PATIENT, Pauses, log_for, when_constructed
-from etcd_aio.calls import StoreCalls
+from etcd_aio.calls import StoreCalls, check_store
 from etcd_aio.concurrency import Lock
 from etcd_aio.errors import InvalidRequestError, LeaseNotFoundError, LockLostError, NoSpaceError
-from etcd_aio.recipes.schedule.runs import ClaimingRun, Run, ScheduleSetting, Work
+from etcd_aio.recipes.schedule.runs import TAKES, ClaimingRun, Run, ScheduleSetting, Work
 from etcd_aio.recipes.schedule.ticks import CatchUp, Computed, NextTick, Times, interval, tick_of
 from etcd_aio.types import ValueLike, shown_key
 
@@ -88,6 +88,7 @@ class Schedule:
         value: ValueLike = b"",
         clock: Callable[[], float] = time.time,
     ) -> None:
+        check_store(client)
         if catch_up not in get_args(CatchUp):
             words = ", ".join(map(repr, get_args(CatchUp)))
             raise InvalidRequestError(f"catch_up must be one of {words}; got {catch_up!r}")
@@ -160,8 +161,7 @@ class Schedule:
         Cancellation: the work is cancelled. If it falls between the start of a tick and its work, no process runs that;
         with `claim=True` another one runs it.
         """
-        if not callable(work):
-            raise TypeError(f"work must be an async function, got {type(work).__name__}")
+        check_async_function(work, TAKES)
         run = (ClaimingRun if self._claims else Run)(self._setting, work)
         pauses = Pauses(PATIENT)
         try:

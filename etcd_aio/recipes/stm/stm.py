@@ -6,13 +6,12 @@ revision, are known to the next attempt as a whole; a key that is not among them
 """
 
 import asyncio
-import inspect
 import random
 from collections.abc import Awaitable, Callable, Iterable
 from typing import Final, Generic, TypeVar
 
 from etcd_aio import EtcdTimeoutError, TxnResult
-from etcd_aio.arguments import encode_key, whole_number
+from etcd_aio.arguments import check_async_function, check_awaitable, encode_key, whole_number
 from etcd_aio.base import NEVER
 from etcd_aio.calls import StoreCalls, Writer
 from etcd_aio.dataclass import dataclass
@@ -25,6 +24,8 @@ from etcd_aio.recipes.stm.turnstile import Pass, turnstile_of
 from etcd_aio.types import KeyLike, shown_key
 
 T = TypeVar("T")
+
+_TAKES: Final = "stm() takes an async function of a Transaction"
 T_co = TypeVar("T_co", covariant=True)
 
 DEFAULT_MAX_ATTEMPTS: Final = 100
@@ -62,8 +63,7 @@ class StmCall(Generic[T]):
         writer: Writer | None,
         deadline: float,
     ) -> None:
-        if not callable(function):
-            raise TypeError(f"stm() takes an async function of a Transaction, got {type(function).__name__}")
+        check_async_function(function, _TAKES)
         if isinstance(prefetch, str | bytes | bytearray | memoryview):
             raise TypeError(f"prefetch must be several keys, got one {type(prefetch).__name__}")
         self._calls = RecipeCalls(store, writer)
@@ -127,8 +127,7 @@ class StmCall(Generic[T]):
                 if self._prefetch:
                     await transaction.get_all(self._prefetch)
                 made = self._function(transaction)
-                if not inspect.isawaitable(made):
-                    raise TypeError("stm() takes an async function: write `async def` for it")
+                check_awaitable(made, _TAKES)
                 return await made, transaction._compacted is None
         except Exception as error:  # of the function, which may wrap that a read was compacted
             if transaction._compacted is not None and not limit.expired():

@@ -11,8 +11,8 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from etcd_aio import Key, KeyValue, Watcher, op
-from etcd_aio.base import PATIENT, SOON, Pauses, start_background_task
-from etcd_aio.errors import ClientUsageError, CompactedError, EtcdError, StoreRolledBackError
+from etcd_aio.base import PATIENT, SOON, Pauses, as_etcd_error, start_background_task
+from etcd_aio.errors import ClientUsageError, CompactedError, StoreRolledBackError
 from etcd_aio.recipes.work_queue.job import Job
 from etcd_aio.recipes.work_queue.jobs import Board, Claim, Kind
 from etcd_aio.recipes.work_queue.running_jobs import RunningJobs
@@ -39,7 +39,7 @@ class JobFollower:
         context: WorkerContext,
         running: RunningJobs,
         on_change: Callable[[], None],
-        on_error: Callable[[EtcdError], None],
+        on_error: Callable[[Exception], None],
     ) -> None:
         self._context = context
         self._store = context.calls.store
@@ -81,9 +81,9 @@ class JobFollower:
             except ClientUsageError as error:
                 self._on_error(error)
                 return
-            except EtcdError as error:
+            except Exception as error:  # also of the application's backend
                 self.is_loaded = False
-                if not error.retryable:
+                if not as_etcd_error(error).retryable:
                     self._on_error(error)
                 await pauses.wait()
 
@@ -167,7 +167,8 @@ class JobFollower:
             while shift is self._running.shift and self.board.claims.get(name) == claim:
                 try:
                     result = await self._store.do(free, timeout=context.calls.timeout, retry="always")
-                except EtcdError as error:
+                except Exception as raised:
+                    error = as_etcd_error(raised)
                     if isinstance(error, ClientUsageError):
                         return
                     if not error.retryable and pauses.backoff is SOON:

@@ -25,6 +25,7 @@ from etcd_aio.base import (
     Pauses,
     TaskCanceller,
     Timeout,
+    as_etcd_error,
     when_constructed,
 )
 from etcd_aio.errors import (
@@ -285,7 +286,8 @@ class Job(AsyncBlock):
         while not (self._is_ended or self.is_lost):
             try:
                 await self._release(CANCELLED_SECONDS, *more)
-            except EtcdError as error:
+            except Exception as raised:
+                error = as_etcd_error(raised)
                 if isinstance(error, ClientUsageError) or self.is_lost:
                     self._leave()
                     return

@@ -22,6 +22,7 @@ from etcd_aio.base import (
     HandOver,
     NotAwaitable,
     Pauses,
+    as_etcd_error,
     check_loop,
     start_background_task,
     start_timer,
@@ -62,7 +63,7 @@ class Worker(NotAwaitable, AsyncIterator[Job]):
         self._running = RunningJobs(self._wake, self._job_dropped)
         self._follower = JobFollower(context, self._running, self._wake, self._fail)
         self._spread = Spread()
-        self._waiting: HandOver[Job | EtcdError | None] = HandOver(self._take_back)
+        self._waiting: HandOver[Job | Exception | None] = HandOver(self._take_back)
         self._kept: deque[Job] = deque()  # for the next consumers: none waits while there are any
         self._changed: asyncio.Future[None] | None = None
         self._claiming: asyncio.Task[None] | None = None
@@ -150,7 +151,7 @@ class Worker(NotAwaitable, AsyncIterator[Job]):
         outcome = await self._waiting.wait(NEVER, None)
         if outcome is None:
             raise StopAsyncIteration
-        if isinstance(outcome, EtcdError):
+        if isinstance(outcome, Exception):
             raise outcome.with_traceback(None)
         return outcome
 
@@ -160,7 +161,7 @@ class Worker(NotAwaitable, AsyncIterator[Job]):
             self._kept.append(job)
             start_timer(_KEPT_SECONDS, self._free_kept, job)
 
-    def _take_back(self, outcome: Job | EtcdError | None) -> None:
+    def _take_back(self, outcome: Job | Exception | None) -> None:
         """A consumer was cancelled in the moment in which it was served: the next one is."""
         if isinstance(outcome, Job):
             self._hand_over(outcome)
@@ -170,7 +171,7 @@ class Worker(NotAwaitable, AsyncIterator[Job]):
             self._kept.remove(job)
             job._release_later(has_begun=False)
 
-    def _fail(self, error: EtcdError) -> None:
+    def _fail(self, error: Exception) -> None:
         """Tell an error to the consumers; if the client is closed, to those that are still to come too."""
         if isinstance(error, ClientUsageError):
             self._end = error
@@ -201,7 +202,7 @@ class Worker(NotAwaitable, AsyncIterator[Job]):
                     await self._claim(shift, free)
                 pauses.reset()
                 self._is_full = False
-            except EtcdError as error:
+            except Exception as error:  # also of the application's backend, which the consumers must see
                 self._refused(error)
                 await pauses.wait()
 
@@ -219,7 +220,7 @@ class Worker(NotAwaitable, AsyncIterator[Job]):
         due = None if self._wanted() <= 0 else self._follower.board.next_due(time.time())
         await asyncio.wait([changed], timeout=None if due is None else max(0.001, due - time.time()))
 
-    def _refused(self, error: EtcdError) -> None:
+    def _refused(self, error: Exception) -> None:
         """A claim was refused: tell it to the consumers, unless it may succeed later."""
         if isinstance(error, NoSpaceError):
             if not self._is_full:
@@ -228,7 +229,7 @@ class Worker(NotAwaitable, AsyncIterator[Job]):
         elif isinstance(error, LeaseNotFoundError):
             if self._running.shift is not None:
                 self._running.shift.end("its lease is gone", error)
-        elif not error.retryable:
+        elif not as_etcd_error(error).retryable:
             self._fail(error)
 
     async def _claim(self, shift: Shift, free: Sequence[FreeJob]) -> None:
@@ -248,8 +249,9 @@ class Worker(NotAwaitable, AsyncIterator[Job]):
                         await self._give_up(job)
                     else:
                         self._hand_over(job)
-        except asyncio.CancelledError:
-            shift.dirty |= shift.claiming
+        except BaseException as error:  # copies may travel after a cancellation, or an error of another kind
+            if not isinstance(error, EtcdError):
+                shift.dirty |= shift.claiming
             raise
         finally:
             shift.claiming = frozenset()
@@ -290,7 +292,8 @@ class Worker(NotAwaitable, AsyncIterator[Job]):
             await job.reject(f"attempt {job.tries - 1} of {self._context.max_tries} did not end")
         except JobLostError:
             pass
-        except EtcdError as error:
+        except Exception as raised:
+            error = as_etcd_error(raised)
             text = "%s: job %s could not be given up: %s"
             self._context.log.warning(text, self._keys.what, shown_key(job.key), error)
             job._release_later(delay=0.0 if error.retryable else _GIVE_UP_SECONDS)

@@ -34,5 +34,5 @@ def test_a_store_has_every_call_of_a_client_but_those_about_the_cluster() -> Non
 
 def test_it_has_the_calls_that_recipes_need() -> None:
     needed = {"get", "range", "scan", "put", "delete", "txn", "update", "watch", "lease", "leases", "versions", "do"}
-    needed |= {"default_timeout", "end_with_client", "is_exact", "key_space", "name"}
+    needed |= {"wait_deleted", "default_timeout", "end_with_client", "is_exact", "key_space", "name"}
     assert needed == {name for name in dir(StoreCalls) if not name.startswith("_")}

@@ -3,7 +3,8 @@
 import pytest
 
 from etcd_aio import methods
-from etcd_aio.error_handler.outcome import StreamEnd, local_error_of, meaning_of, server_error_of, unexpected_error
+from etcd_aio.base.unexpected import as_etcd_error
+from etcd_aio.error_handler.outcome import StreamEnd, local_error_of, meaning_of, server_error_of
 from etcd_aio.error_handler.retry_verdicts import RetryVerdict, judge_stream
 from etcd_aio.errors import (
     AttemptFailure,
@@ -153,11 +154,11 @@ def test_the_pushback_is_kept() -> None:
     assert StreamEnd.from_failure(failure, methods.WATCH, "m1", 0.0, is_alone=False).pushback == 0.5
 
 
-def test_an_unexpected_error_is_named_without_its_text() -> None:
+def test_an_as_etcd_error_is_named_without_its_text() -> None:
     raised = ValueError("a value of the user's")
-    error = unexpected_error(raised)
+    error = as_etcd_error(raised)
     assert error.__cause__ is raised
     assert "ValueError" in str(error)
     assert "user's" not in str(error)
     own = InvalidRequestError("no")
-    assert unexpected_error(own) is own
+    assert as_etcd_error(own) is own

@@ -15,7 +15,7 @@ from tests.support.leases import FakeLeases
 from tests.support.virtual_time import VirtualTimeLoop, tasks, timers, turns
 
 if TYPE_CHECKING:
-    from etcd_aio.lease.pool import PooledLease
+    from etcd_aio.lease import Loan
 
 pytestmark = [pytest.mark.anyio, pytest.mark.virtual_time]
 
@@ -277,7 +277,7 @@ async def test_no_two_holders_share_a_lease_and_none_in_doubt_comes_back(seed: i
     """Random borrowers that end cleanly, in doubt, cancelled or lost, on a cluster with random trouble."""
     chance = random.Random(seed)
     pool = LeasePool(members.keeper)
-    held: dict[int, PooledLease] = {}
+    held: dict[int, Loan] = {}
     in_doubt: set[int] = set()
 
     async def borrower() -> None:

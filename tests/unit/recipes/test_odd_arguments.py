@@ -28,6 +28,15 @@ async def test_a_grace_may_be_longer_than_the_calendar(grace: float) -> None:
         assert len(ran) == 1
 
 
+async def test_work_that_is_no_async_function_is_named() -> None:
+    async with FakeEtcd() as fake, fake.client() as client:
+        await client.put("s/last", "2000-01-01T00:00:00Z")
+        with pytest.raises(TypeError, match=r"^run\(\) takes an async function of a Tick: it returned int"):
+            await Schedule(client, "s", every=60, catch_up="last").run(lambda _: 5)  # type: ignore[arg-type,return-value]
+        with pytest.raises(TypeError, match=r"^run\(\) takes an async function of a Tick, got int"):
+            await Schedule(client, "s", every=60).run(5)  # type: ignore[arg-type]
+
+
 @pytest.mark.parametrize("seconds", [float("nan"), 1e20, -1e13])
 async def test_a_clock_that_is_outside_of_the_calendar_ends_a_schedule(seconds: float) -> None:
     async with FakeEtcd() as fake, fake.client() as client:

@@ -68,6 +68,18 @@ async def test_changes_come_one_for_a_revision() -> None:
         assert [change async for change in changes] == []
 
 
+async def test_an_entry_that_is_put_again_with_the_same_is_no_change() -> None:
+    async with FakeEtcd() as fake, fake.client() as client, client.resolve("svc/api") as service:
+        heard: list[ServiceChange] = []
+        service.subscribe(heard.append)
+        await naming.update(client, "svc/api", add=["a:1"])
+        again = await naming.update(client, "svc/api", add=["a:1"])
+        await naming.update(client, "svc/api", add=["a:1", "b:1"])
+        await until_addresses(service, "a:1", "b:1")
+        assert [(addresses(change.added), change.removed) for change in heard] == [(["a:1"], ()), (["b:1"], ())]
+        assert service.endpoints[0].revision > again.revision
+
+
 async def test_a_slow_consumer_gets_the_difference() -> None:
     async with FakeEtcd() as fake, fake.client() as client, client.resolve("svc/api") as service:
         changes = service.changes()
