@@ -25,7 +25,7 @@ NAMED_BY_NO_UNIT_TEST = {  # the reason, or the tests that test them
     "tests/integration/test_cache.py": {
         *("cache/freshness.py", "cache/replicator.py", "cache/results.py", "errors/cache.py"),
     },
-    "tests/integration/test_elections.py": {"concurrency/election.py", "concurrency/leadership.py"},
+    "tests/integration/test_elections.py": {"concurrency/leadership.py"},
     "tests/integration/test_fake_command.py": {"cli/fake.py"},
     "tests/integration/test_fake_served.py": {
         *("fake/documents.py", "fake/listener.py", "fake/served_calls.py", "fake/served_connection.py"),

@@ -32,7 +32,7 @@ class LateClient(ClientWithADetour):
         super().__init__(endpoints, **options)
         self._chance = chance
         self._random = random.Random(seed)
-        self._late: set[asyncio.Task[None]] = set()
+        self._late_copies: set[asyncio.Task[None]] = set()
 
     async def detour(self, operation: Any, **options: Any) -> Any:
         """Send one operation, and perhaps copies of it later."""
@@ -57,8 +57,8 @@ class LateClient(ClientWithADetour):
 
     def _send_later(self, operation: Any) -> None:
         task = asyncio.create_task(self._send(operation, self._random.random() * _LATEST))
-        self._late.add(task)
-        task.add_done_callback(self._late.discard)
+        self._late_copies.add(task)
+        task.add_done_callback(self._late_copies.discard)
 
     async def _send(self, operation: Any, wait: float) -> None:
         await asyncio.sleep(wait)

@@ -1,10 +1,11 @@
-"""Election.run: an argument that is no async function is named, before the wait where it can be known."""
+"""concurrency/election.py, arguments/functions.py: an argument of `run` that is no async function is named, before the wait where it can be known."""
 
 from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
 
+from etcd_aio.concurrency import Leadership
 from etcd_aio.fake import FakeEtcd
 
 pytestmark = [pytest.mark.anyio, pytest.mark.virtual_time]
@@ -17,7 +18,7 @@ async def yields(_: object) -> AsyncIterator[int]:
 class Work:
     """An object that is called."""
 
-    async def __call__(self, _: object) -> int:
+    async def __call__(self, _: Leadership) -> int:
         return 5
 
 

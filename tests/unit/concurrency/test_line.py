@@ -64,6 +64,8 @@ class FakeSource:
 class SilentStore:
     """Answers nothing: each call fails, and may have been applied."""
 
+    backend = None  # as a store has one
+
     async def do(self, *args: object, **options: object) -> None:
         error = UnavailableError("no answer")
         error.maybe_applied = True
@@ -72,6 +74,8 @@ class SilentStore:
 
 class CompactedStore:
     """Has another contender's key, and compacts what the watch of it needs."""
+
+    backend = None  # as a store has one
 
     def __init__(self) -> None:
         self.watches = 0

@@ -1,4 +1,4 @@
-"""error_handler/outcome.py: the error and the verdict of each failed attempt and each failed stream."""
+"""error_handler/outcome.py, base/unexpected.py: the error and the verdict of each failed attempt and stream."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""A backend in place of a store, or a store in place of a backend: the constructor says what to write."""
+"""recipes/calls.py: a backend in place of a store, or a store in place of a backend: the constructor says what to write."""
 
 import inspect
 from typing import Any, Final

@@ -1,4 +1,4 @@
-"""recipes/, concurrency/, once/, cache/, services/: a backend that raises an error of its own, at each call in turn.
+"""recipes/calls.py, base/unexpected.py: a backend that raises an error of its own, at each call of each recipe in turn.
 
 Each wait ends, with that error or without, and then no key with a lease, no lease and no failed task is left.
 """

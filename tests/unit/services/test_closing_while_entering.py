@@ -10,11 +10,12 @@ from etcd_aio import Client
 from etcd_aio.errors import EtcdError
 from etcd_aio.fake import FakeEtcd
 from etcd_aio.recipes import Group
+from etcd_aio.services import Registration
 
 pytestmark = pytest.mark.anyio
 
 BLOCKS: dict[str, Callable[[Client], Any]] = {
-    "register": lambda client: client.register("svc", "h:1"),
+    "register": lambda client: Registration(client, "svc", "h:1"),
     "join": lambda client: Group(client, "g").join("a"),
     "resolve": lambda client: client.resolve("svc"),
     "ring": lambda client: Group(client, "g").ring(),
