@@ -1,4 +1,4 @@
-"""concurrency/election.py, arguments/functions.py: an argument of `run` that is no async function is named, before the wait where it can be known."""
+"""concurrency/election.py, arguments/functions.py: an argument of `run` that is no async function is named early."""
 
 from collections.abc import AsyncIterator
 from typing import Any

@@ -1,4 +1,4 @@
-"""recipes/calls.py: a backend in place of a store, or a store in place of a backend: the constructor says what to write."""
+"""recipes/calls.py: a backend in place of a store, or the reverse: the constructor says what to write."""
 
 import inspect
 from typing import Any, Final
