@@ -63,9 +63,13 @@ def writer_for(store: Writer, writer: Writer | None) -> Writer:
 
     Raises:
         InvalidRequestError: the writer names other keys than the store: it is of another namespace or client.
+        TypeError: it is no writer.
     """
     if writer is None:
         return store
+    for name in ("put", "delete", "txn"):
+        if not callable(getattr(writer, name, None)):
+            raise TypeError(f"writer must have put, delete and txn; {type(writer).__name__} has no {name}")
     read, written = key_space_of(store), key_space_of(writer)
     if read is None or written is None or read == written:
         return writer

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import etcd_aio
-from etcd_aio import DeleteResult, InvalidRequestError, PutResult, Txn, Writer
+from etcd_aio import Client, DeleteResult, InvalidRequestError, PutResult, Txn, Writer
 from etcd_aio.calls import writer_for
 from etcd_aio.fake import FakeEtcd
 from etcd_aio.recipes import Barrier, Counter, IdAllocator, PriorityQueue, Queue, Transaction, WorkQueue
@@ -260,3 +260,11 @@ async def test_a_fenced_writer_has_the_keys_of_its_lock_also_if_it_forwards() ->
         with pytest.raises(InvalidRequestError, match="another namespace"):
             writer_for(client.namespace("a/"), writer)
         assert lock.is_held
+
+
+@pytest.mark.parametrize("writer", [5, "client", object()])
+def test_what_is_no_writer_is_refused_at_once(writer: Any) -> None:
+    client = Client("http://127.0.0.1:1")
+    for make in (Queue, PriorityQueue, WorkQueue, Counter, IdAllocator, Barrier):
+        with pytest.raises(TypeError, match="writer must have put, delete and txn"):
+            make(client, "name", writer=writer)
