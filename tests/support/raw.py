@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from etcd_aio import Client
-from etcd_aio.balancer import Metadata, SubConnection
+from etcd_aio.error_handler.call_with_retries import CallAttempts
 from etcd_aio.methods import Method, Reply, Request
 
 
@@ -17,14 +17,13 @@ async def send(
 
 
 def carry(monkeypatch: pytest.MonkeyPatch, *pairs: tuple[str, str]) -> None:
-    """Append this to the metadata of every unary attempt."""
-    original = SubConnection.unary
+    """Append this to the metadata of every unary call."""
+    original = CallAttempts.carry_token
     names = {name for name, _ in pairs}
 
-    async def unary(
-        self: SubConnection, path: str, payload: bytes, metadata: Metadata, *rest: Any, **more: Any
-    ) -> bytes:
-        kept = (pair for pair in metadata if pair[0] not in names)
-        return await original(self, path, payload, (*kept, *pairs), *rest, **more)
+    def carry_token(self: CallAttempts[Any, Any]) -> None:
+        original(self)
+        kept = (pair for pair in self._metadata if pair[0] not in names)
+        self._metadata = (*kept, *pairs)
 
-    monkeypatch.setattr(SubConnection, "unary", unary)
+    monkeypatch.setattr(CallAttempts, "carry_token", carry_token)
