@@ -26,6 +26,7 @@ from etcd_aio import Client, EtcdError, RetryPolicy, codec
 from etcd_aio.balancer import SubConnection
 from etcd_aio.methods import AUTHENTICATE, RANGE
 from etcd_aio.pb import RangeRequest
+from etcd_aio.transport.native.connection import NativeConnection
 
 USER: Final = ("root", "fleet")
 KEY: Final = "fleet"
@@ -49,11 +50,12 @@ class Counts:
 
     def watch(self) -> None:
         """Count every request and dial of every client from now on."""
+        connection: Any = NativeConnection
         kind: Any = SubConnection
-        unary, on_dialling = kind.unary, kind.on_dialling
+        unary, on_dialling = connection.unary, kind.on_dialling
         sent = self.sent
 
-        def counted_unary(one: SubConnection, path: str, payload: bytes, *rest: Any, **more: Any) -> Any:
+        def counted_unary(one: NativeConnection, path: str, payload: bytes, *rest: Any, **more: Any) -> Any:
             if path == AUTHENTICATE.path:
                 sent["Authenticate"] += 1
             elif path == RANGE.path and payload in _PROBES:
@@ -64,7 +66,7 @@ class Counts:
             sent["dial"] += 1
             return on_dialling(one)
 
-        kind.unary, kind.on_dialling = counted_unary, counted_dialling
+        connection.unary, kind.on_dialling = counted_unary, counted_dialling
 
     def now(self) -> tuple[int, int, int]:
         """Authenticates, probes, dials."""
