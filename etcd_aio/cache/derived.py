@@ -276,7 +276,7 @@ class Derived(NotAwaitable, Generic[V, C]):
 
     def _make(self) -> V:
         """Make the value of the content of the cache."""
-        raise NotImplementedError
+        raise NotImplementedError  # in each subclass
 
     def _change(self, before: V | None, value: V) -> C | None:
         """Return what tells of a change; None if nothing is told. `before` is None if nothing was told yet."""

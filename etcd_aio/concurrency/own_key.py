@@ -276,7 +276,7 @@ class OwnKey(Generic[E]):
         try:
             if self.revision:
                 await self._delete()
-        except Exception as error:
+        except Exception as error:  # also of the application's backend: the lease must not be kept
             shown = as_etcd_error(error)
             log_for(logger, self._store).warning(_NOT_RELEASED, self._subject.what, loan.id, shown)
             self._source.run(self._revoke_later(loan), f"release of {self._subject.what}")

@@ -376,7 +376,7 @@ class KeptLease(NotAwaitable):
             await self._keeper.revoke(lease_id, _REVOKE_SECONDS)
         except LeaseNotFoundError:
             pass  # the lease is gone, as intended
-        except Exception as error:
+        except Exception as error:  # of any kind: the lease ends by its TTL, which is logged
             shown = as_etcd_error(error)
             text = f"lease 0x{lease_id:x} could not be revoked; it expires after its TTL of {self.ttl} s: {shown}"
             self._keeper.leftovers.add(text)

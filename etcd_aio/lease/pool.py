@@ -236,7 +236,7 @@ class LeasePool:
     async def _take_back_later(self, lease: PooledLease, granting: "asyncio.Task[KeptLease]") -> None:
         try:
             await _granted(granting)
-        except Exception:
+        except Exception:  # of any kind: there is no lease to give back
             self.ended(lease)
         else:
             lease.give_back()

@@ -74,7 +74,7 @@ class Settler:
                     verdict = await self._read_history(slot)
             except ClientUsageError:  # the client is closed
                 return Fate.UNKNOWN
-            except Exception:
+            except Exception:  # of any kind, as of an application's backend: the next look may tell
                 await pauses.wait()
             else:
                 if verdict is not Fate.IN_HISTORY:

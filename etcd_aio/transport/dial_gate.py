@@ -50,7 +50,7 @@ class DialGate:
             queue.waiters.append(waiter)
             try:
                 await waiter
-            except BaseException:
+            except BaseException:  # a cancellation
                 if waiter.done() and not waiter.cancelled():  # the turn came together with the cancellation
                     end()
                 raise

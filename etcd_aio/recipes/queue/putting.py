@@ -10,7 +10,7 @@ from etcd_aio.recipes.calls import RecipeCalls
 from etcd_aio.types import ValueLike, shown_key
 
 DEFAULT_PRIORITY: Final = 100
-"""Priority of an item that is put without one; there is room before and behind it."""
+"""Priority of an item that is put without one; others can be higher or lower."""
 
 _LAST_PRIORITY: Final = 65535  # Go's are numbers of 16 bits
 

@@ -139,7 +139,7 @@ class Run:
             made = self._work(tick)
             check_awaitable(made, TAKES)
             await made
-        except Exception as error:
+        except Exception as error:  # of the application's work, which the caller of `run` must see
             return error
         return None
 
