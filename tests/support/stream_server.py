@@ -7,7 +7,7 @@ found by the garbage collector later, and its ResourceWarning would fail another
 import asyncio
 import ssl
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import TypeAlias
 
@@ -40,7 +40,10 @@ async def stream_server(
         assert task is not None
         tasks.add(task)
         transports.add(writer.transport)
-        await serve(reader, writer)
+        with suppress(
+            asyncio.CancelledError
+        ):  # the end; before 3.12 asyncio's streams report a task that was cancelled
+            await serve(reader, writer)
         if writer.transport.is_closing():  # thousands of connections must not add up
             tasks.discard(task)
             transports.discard(writer.transport)
@@ -53,8 +56,10 @@ async def stream_server(
     try:
         yield 0 if path else server.sockets[0].getsockname()[1]
     finally:
+        for listening in server.sockets:  # a server that is closed fails the connection that was accepted a moment ago
+            asyncio.get_running_loop().remove_reader(listening.fileno())
+        await asyncio.sleep(0.01)  # that connection gets its task
         server.close()
-        await asyncio.sleep(0.01)  # what was accepted a moment ago gets its task
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
