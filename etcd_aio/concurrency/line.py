@@ -5,8 +5,8 @@ The calls, for a lock:
     enter    When the own key is missing, put it with the lease, and list a few keys; else get it, and list the same.
              If these are all, and no older one is named like a contender's, it holds: one round trip, without a sort
              and without values where etcd applies writes.
-    look     List the keys that are not younger than the own one, youngest first, with values: without them, etcd 3.7
-             leaves the leases out, which tell contenders from data.
+    look     List the keys that are not younger than the own one, youngest first; without values, which etcd 3.7 reads
+             faster, unless `Place` needs the leases, which it leaves out then.
     wait     Watch the next key from now, then get it: a deletion between the two is not missed, and no old revision is
              named, so compaction cannot end the wait.
     leave    When the own key has its revision, delete it.
@@ -67,6 +67,7 @@ class Line(OwnKey[E]):
             return False
         async with self.waiting(None):
             is_in_line = await self._enter(waits=False)
+            self.place.lists_leases = True  # no wait follows that would tell data from a contender
             while is_in_line and self.place.state is PlaceState.LOOKING:
                 await self._advance()
         if is_in_line and self.place.state is PlaceState.HELD:
@@ -98,6 +99,7 @@ class Line(OwnKey[E]):
             self._use(loan)
             self.revision = revision
             self.place.created(revision, (), limit=0)  # nothing was listed yet
+            self.place.lists_leases = True  # no wait follows here, either
             while self.place.state is PlaceState.LOOKING:
                 await self._advance()
             if self.place.state is not PlaceState.HELD:
@@ -154,6 +156,7 @@ class Line(OwnKey[E]):
             sort_by="create_revision",
             sort_order="descend",
             limit=place.limit,
+            keys_only=not place.lists_leases,
         )
         if keys.lists_own:
             kvs = (await self._store.do(before)).kvs

@@ -7,8 +7,9 @@ key gets a larger revision. So once that is true, it stays true for as long as t
 The key of a contender ends with the lease that it is attached to; Go's, etcdctl's and the server's do, too. In a
 read-write lock it may end with the time in nanoseconds instead, as with Go's recipe. Other keys under the name are
 data, and stand in no one's way, also if their names look like that: nothing would ever delete them. A listing without
-values may lack the leases (etcd 3.7), so such a name alone is a reason to look, and not to wait. A key that is put
-without its lease is none of a contender any more: that is as if it was deleted.
+values is cheaper, but may lack the leases (etcd 3.7). So a place first goes by the names, and reads the one key that it
+is to wait for; if that is data, it lists the leases from then on. Its own key has its lease for as long as it is as it
+was created. A key that is put without its lease is none of a contender any more: that is as if it was deleted.
 
     state      meaning                                  may be followed by
     OUT        it has no key                            ENTERING
@@ -16,8 +17,8 @@ without its lease is none of a contender any more: that is as if it was deleted.
                                                         keys to see all at once), LEAVING, LOST
     LOOKING    the keys before it are being listed      HELD (none), WAITING (one to wait for), LEAVING, LOST (its own
                                                         key is not there)
-    WAITING    it waits until the next key before its   LOOKING, LEAVING, LOST (its lease is lost)
-               own is deleted, or loses its lease
+    WAITING    it waits until the next key before its   LOOKING (gone, or it was data), LEAVING, LOST (its lease is
+               own is deleted, or loses its lease       lost)
     HELD       it holds                                 LEAVING, LOST (lease, margin or own key)
     LEAVING    its key is being deleted                 OUT
     LOST       its key, or its lease, is gone           OUT
@@ -77,6 +78,11 @@ class Listed(Protocol):
     @property
     def create_revision(self) -> int:
         """The revision that created it."""
+        ...
+
+    @property
+    def mod_revision(self) -> int:
+        """The revision that wrote it last."""
         ...
 
     @property
@@ -165,10 +171,11 @@ class Place:
         revision: the `create_revision` of that key, once it is created.
         state: its state.
         limit: the number of keys that the next look asks for.
+        lists_leases: whether the next look asks for the leases, too.
         ahead: the key to wait for, while it is WAITING.
     """
 
-    __slots__ = ("_lease", "ahead", "key", "keys", "limit", "revision", "state")
+    __slots__ = ("_lease", "ahead", "key", "keys", "limit", "lists_leases", "revision", "state")
 
     def __init__(self, keys: LineKeys, lease: int) -> None:
         self.keys = keys
@@ -177,6 +184,7 @@ class Place:
         self.revision = 0
         self.state = PlaceState.OUT
         self.limit = SMALLEST_LOOK
+        self.lists_leases = False
         self.ahead: Listed | None = None
 
     def move(self, state: PlaceState) -> None:
@@ -208,13 +216,22 @@ class Place:
 
         Args:
             found: the `limit` youngest keys under `before` that are not younger than its own, youngest first, with
-                their leases.
-            own: its own key with its lease, if there is such a key.
+                their leases if `lists_leases`.
+            own: its own key, if there is such a key; with its lease if `lists_leases`.
         """
-        if own is None or (own.key, own.create_revision, own.lease) != (self.key, self.revision, self._lease):
+        if own is None or (own.key, own.create_revision) != (self.key, self.revision):
             self.move(PlaceState.LOST)
             return
-        self.ahead = next((kv for kv in found if kv.key != self.key and self.keys.has(kv)), None)
+        if self.lists_leases:
+            if own.lease != self._lease:
+                self.move(PlaceState.LOST)
+                return
+            self.ahead = next((kv for kv in found if kv.key != self.key and self.keys.has(kv)), None)
+        elif own.mod_revision != self.revision:  # it was written again, maybe without its lease
+            self.lists_leases = True
+            return
+        else:
+            self.ahead = next((kv for kv in found if kv.key != self.key and self.keys.may_have(kv.key)), None)
         if self.ahead is not None:
             self.move(PlaceState.WAITING)
         elif len(found) < self.limit:
@@ -225,12 +242,10 @@ class Place:
     def checked(self, present: Listed | None) -> None:
         """The key to wait for is this now, by a read after its watch began, or an event of that; None if it is gone."""
         ahead = self.ahead
-        if (
-            ahead is None
-            or present is None
-            or present.create_revision != ahead.create_revision
-            or not self.keys.has(present)
-        ):
+        if ahead is None or present is None or present.create_revision != ahead.create_revision:
+            self.vanished()
+        elif not self.keys.has(present):
+            self.lists_leases = True
             self.vanished()
 
     def vanished(self) -> None:
