@@ -167,11 +167,11 @@ EXPORTS = {
             "TimeoutWaitAppliedIndexError UnhealthyClusterError "
         ),
         "etcd_aio.errors.base": (
-            "ClientClosedError ClientUsageError ClusterChangedError ConfigError ConnectError ConnectionLostError "
-            "DiscoveryError EtcdError EtcdTimeoutError ForkedError InvalidRequestError LeaseExpiredError "
-            "LeaseLostError MalformedReplyError NoAvailableEndpointsError OldClusterError ReplyTooLargeError "
-            "SnapshotChecksumError StoreRolledBackError TLSError TokenUnavailableError TransportError "
-            "UnknownEndpointError WrongLoopError with_history "
+            "BlockingInLoopError ClientClosedError ClientUsageError ClusterChangedError ConfigError ConnectError "
+            "ConnectionLostError DiscoveryError EtcdError EtcdTimeoutError ForkedError InvalidRequestError "
+            "LeaseExpiredError LeaseLostError MalformedReplyError NoAvailableEndpointsError OldClusterError "
+            "ReplyTooLargeError SnapshotChecksumError StoreRolledBackError TLSError TokenUnavailableError "
+            "TransportError UnknownEndpointError WrongLoopError with_history "
         ),
         "etcd_aio.errors.cache": "CacheError CacheRangeError CacheTimeoutError",
         "etcd_aio.errors.cluster": (

@@ -65,6 +65,7 @@ if TYPE_CHECKING:
     from etcd_aio.errors.availability import TimeoutLeaderTransferError as TimeoutLeaderTransferError
     from etcd_aio.errors.availability import TimeoutWaitAppliedIndexError as TimeoutWaitAppliedIndexError
     from etcd_aio.errors.availability import UnhealthyClusterError as UnhealthyClusterError
+    from etcd_aio.errors.base import BlockingInLoopError as BlockingInLoopError
     from etcd_aio.errors.base import ClientClosedError as ClientClosedError
     from etcd_aio.errors.base import ClientUsageError as ClientUsageError
     from etcd_aio.errors.base import ClusterChangedError as ClusterChangedError

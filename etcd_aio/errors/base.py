@@ -3,7 +3,7 @@
 EtcdError
 ├─ ConfigError(ValueError)            the client was configured wrongly
 ├─ InvalidRequestError(ValueError)    a call was rejected before anything was sent: UnknownEndpointError
-├─ ClientUsageError(RuntimeError)     ClientClosedError, WrongLoopError, ForkedError
+├─ ClientUsageError(RuntimeError)     ClientClosedError, WrongLoopError, ForkedError, BlockingInLoopError
 ├─ TransportError(ConnectionError)    ConnectError, TLSError, ConnectionLostError, NoAvailableEndpointsError,
 │                                     ClusterChangedError, MalformedReplyError, ReplyTooLargeError
 ├─ EtcdTimeoutError(TimeoutError)     the call's deadline passed
@@ -116,6 +116,15 @@ class WrongLoopError(ClientUsageError):
     """The client was used from another event loop than its own."""
 
     default_message = "the client belongs to another event loop: create one client in each loop"
+
+
+class BlockingInLoopError(ClientUsageError):
+    """A blocking call was made in a thread whose event loop it would have stopped."""
+
+    default_message = (
+        "an event loop runs in this thread, and a blocking call would stop it: use etcd_aio.Client there, or make the"
+        " client with allow_in_loop=True"
+    )
 
 
 class ForkedError(ClientUsageError):

@@ -151,6 +151,14 @@ class Scan(AsyncIterator[KeyValue]):
         self._position += 1
         return kv
 
+    def take_ready(self) -> KeyValue | None:
+        """The next key, if it has come with the one before; the only method that another thread may call."""
+        page, at = self._page, self._position
+        if page is None or at >= len(page.kvs):
+            return None
+        self._position = at + 1
+        return page.kvs[at]
+
     async def aclose(self) -> None:
         """End the scan and drop the page it holds. Safe to repeat."""
         self._page = None

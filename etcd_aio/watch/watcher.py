@@ -194,6 +194,14 @@ class Watcher(EventSource, NotAwaitable, AsyncIterator[Event]):
         self._at = at + 1
         return self._batch[at]
 
+    def take_ready(self) -> Event | None:
+        """The next event, if it has come with the one before; the only method that another thread may call."""
+        batch, at = self._batch, self._at
+        if at >= len(batch):
+            return None
+        self._at = at + 1
+        return batch[at]
+
     def batches(self) -> "WatchBatches":
         """Iterate over the same watch by batches, each of one or more whole revisions.
 

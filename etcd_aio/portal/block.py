@@ -1,0 +1,110 @@
+"""Block: `with` in front of `async with`. One task in the loop enters and leaves, as many blocks need."""
+
+import asyncio
+from types import TracebackType
+from typing import Any, TypeAlias
+
+from etcd_aio.base.aio import resolve, start_background_task
+from etcd_aio.errors import ClientUsageError
+from etcd_aio.portal.facade import Facade
+
+ExcInfo: TypeAlias = "tuple[type[BaseException] | None, BaseException | None, TracebackType | None]"
+
+
+class Block(Facade):
+    """A facade that is used by `with`."""
+
+    __slots__ = ("_inside",)
+
+    _inside: "Inside | None"
+
+    def __enter__(self) -> Any:
+        if getattr(self, "_inside", None) is not None:
+            raise ClientUsageError(f"this {type(self).__name__} is entered already")
+        aio = self._aio
+        inside = Inside(aio, type(self).__name__)
+        value = self._portal.call(inside.enter, undo=lambda _: inside.leave_soon())
+        self._inside = inside
+        return self if value is aio else self._wrap(value)
+
+    def __exit__(
+        self, exc_type: type[BaseException] | None, exc: BaseException | None, traceback: TracebackType | None
+    ) -> bool | None:
+        inside, self._inside = self._inside, None
+        if inside is None or self._portal.is_forked:  # after a fork it is the parent's
+            return False
+        return bool(self._portal.call(inside.leave, ((exc_type, exc, traceback),)))
+
+    def _make_again(self) -> None:
+        if getattr(self, "_inside", None) is not None:
+            self._made_by = None
+        super()._make_again()
+
+
+class Inside:
+    """What is inside of an asynchronous block, in a task of its own.
+
+    Args:
+        block: the block.
+        name: of its class, for the task.
+    """
+
+    def __init__(self, block: Any, name: str) -> None:
+        self._block = block
+        self._name = name
+
+    async def enter(self) -> object:
+        """Enter it. Cancellation cancels that, and leaves if it was too late."""
+        loop = asyncio.get_running_loop()
+        self._entered: asyncio.Future[object] = loop.create_future()
+        self._leaving: asyncio.Future[ExcInfo] = loop.create_future()
+        self._task = start_background_task(self._hold(), name=f"etcd_aio.sync {self._name}")
+        try:
+            await asyncio.wait({self._entered})
+        except asyncio.CancelledError:
+            self._task.cancel()
+            self.leave_soon()
+            await asyncio.wait({self._task})
+            raise
+        return self._entered.result()
+
+    def leave_soon(self) -> None:
+        """Leave without waiting for the end of it."""
+        resolve(self._leaving, (None, None, None))
+
+    async def leave(self, raised: ExcInfo) -> object:
+        """Leave it. Returns whether it swallows the exception."""
+        resolve(self._leaving, raised)
+        try:
+            await asyncio.wait({self._task})
+        except asyncio.CancelledError:
+            self._task.cancel()
+            await asyncio.wait({self._task})
+            raise
+        outcome = self._task.result()
+        if isinstance(outcome, BaseException):
+            raise outcome
+        return outcome
+
+    async def _hold(self) -> object:
+        """Enter, wait, and leave; what leaving raises is the result."""
+        try:
+            value = await self._block.__aenter__()
+        except BaseException as error:
+            if isinstance(error, asyncio.CancelledError) and self._leaving.done():
+                raise
+            self._entered.set_exception(error)
+            self._entered.exception()
+            return None
+        resolve(self._entered, value)
+        raised: ExcInfo
+        try:
+            raised = await asyncio.shield(self._leaving)
+        except asyncio.CancelledError as cancelled:  # the block is lost, or the thread ends
+            raised = (type(cancelled), cancelled, cancelled.__traceback__)
+        try:
+            return await self._block.__aexit__(*raised)
+        except BaseException as error:
+            if error is raised[1]:
+                return False
+            return error

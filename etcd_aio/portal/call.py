@@ -1,0 +1,285 @@
+"""Call: one blocking call, from the thread that waits to the loop's thread, and back.
+
+Theory. The caller waits for the call's lock, which the loop releases when there is something to do for the caller: the
+call is over, or a function of the user is to be run in the caller's thread. `_is_signalled` keeps the loop from
+releasing it twice; the caller clears it before it looks, so nothing is missed.
+
+If a signal handler raises while the caller waits, as Ctrl-C does, the task is cancelled, and the caller waits until it
+has ended; only then is the exception raised, with a note that says how the call has ended.
+"""
+
+import asyncio
+import contextvars
+import threading
+from collections import deque
+from collections.abc import Callable, Coroutine
+from inspect import iscoroutine
+from typing import Any, Final, Generic, TypeVar, cast
+
+from etcd_aio.base.aio import resolve
+from etcd_aio.errors import ClientClosedError, EtcdError, ForkedError
+
+T = TypeVar("T")
+
+_INTERRUPTED_SECONDS: Final = 0.9  # until a cancelled call has ended: Ctrl-C is to end a program within a second
+
+
+class Call(Generic[T]):
+    """One call. `submit` it to the loop's thread, then `wait` in the caller's.
+
+    Args:
+        function: is run in the loop's thread.
+        arguments: its positional arguments.
+        keywords: its keyword arguments.
+        submit: has `step` called in the loop's thread, soon.
+        undo: is run in the loop's thread with a result that the caller does not get, since it was interrupted.
+    """
+
+    __slots__ = (
+        "_arguments",
+        "_context",
+        "_error",
+        "_function",
+        "_inbox",
+        "_is_interrupted",
+        "_is_over",
+        "_is_signalled",
+        "_keywords",
+        "_lock",
+        "_result",
+        "_submit",
+        "_task",
+        "_undo",
+    )
+
+    def __init__(
+        self,
+        function: Callable[..., object],
+        arguments: tuple[object, ...],
+        keywords: dict[str, object],
+        submit: Callable[["Call[Any]"], None],
+        undo: Callable[[Any], object] | None = None,
+    ) -> None:
+        self._function = function
+        self._arguments = arguments
+        self._keywords = keywords
+        self._submit = submit
+        self._undo = undo
+        self._context = contextvars.copy_context()
+        self._lock = threading.Lock()
+        self._lock.acquire()
+        self._is_signalled = self._is_over = self._is_interrupted = False
+        self._error: BaseException | None = None
+        self._result: object = None
+        self._task: asyncio.Task[object] | None = None
+        self._inbox: deque[CallerWork] = deque()
+
+    # In the loop's thread.
+
+    def step(self) -> None:
+        """Start; if the caller was interrupted, cancel or undo."""
+        if self._is_interrupted:
+            if self._is_over:
+                self._take_back()
+            elif self._task is None:
+                self.fail(asyncio.CancelledError())
+            else:
+                self._task.cancel()
+            return
+        for argument in self._arguments:
+            if type(argument) is InCaller:
+                argument.call = self
+        try:
+            result = self._context.run(self._function, *self._arguments, **self._keywords)
+        except BaseException as error:  # whatever it is, it belongs to the caller
+            self.fail(error)
+            return
+        if iscoroutine(result):
+            loop = asyncio.get_running_loop()
+            self._task = asyncio.Task(_boxed(result), loop=loop, name="etcd_aio.call", context=self._context)
+            self._task.add_done_callback(self._ended)
+        else:
+            self._result = result
+            self._over()
+
+    def _ended(self, task: "asyncio.Task[object]") -> None:
+        try:
+            result = task.result()
+        except BaseException as error:
+            self._error = error
+        else:
+            if type(result) is _Raised:
+                self._error = result.error
+            else:
+                self._result = result
+        self._over()
+
+    def fail(self, error: BaseException) -> None:
+        """End the call by an error."""
+        self._error = error
+        self._over()
+
+    def _over(self) -> None:
+        self._is_over = True
+        if self._is_interrupted:
+            self._take_back()
+        self._signal()
+
+    def _take_back(self) -> None:
+        undo, self._undo = self._undo, None
+        if undo is not None and self._error is None:
+            undo(self._result)
+
+    def _signal(self) -> None:
+        if not self._is_signalled:
+            self._is_signalled = True
+            self._lock.release()
+
+    async def run_in_caller(self, function: Callable[..., T], arguments: tuple[object, ...]) -> T:
+        """Run a function in the thread that waits for this call.
+
+        Raises:
+            Exception: what the function raises.
+
+        A thread cannot be cancelled: cancellation takes effect when the function has returned.
+        """
+        if self._is_interrupted:
+            raise asyncio.CancelledError
+        work = CallerWork(function, arguments, asyncio.get_running_loop())
+        self._inbox.append(work)
+        self._signal()
+        is_cancelled = False
+        while not work.outcome.done():
+            try:
+                await asyncio.wait({work.outcome})
+            except asyncio.CancelledError:
+                if self._is_interrupted:
+                    raise
+                is_cancelled = True
+        if is_cancelled:
+            raise asyncio.CancelledError
+        return cast("T", work.outcome.result())
+
+    # In the caller's thread.
+
+    def wait(self) -> T:
+        """Submit it, and wait until it is over.
+
+        Raises:
+            BaseException: what the call has raised, or a signal handler.
+        """
+        try:
+            self._submit(self)
+            while True:
+                self._lock.acquire()
+                self._is_signalled = False
+                if self._is_over:
+                    break
+                while self._inbox:
+                    self._inbox.popleft().run()
+        except (ClientClosedError, ForkedError):  # it was not submitted
+            raise
+        except BaseException as interruption:
+            self._interrupt()
+            self._tell(interruption)
+            raise
+        if self._error is not None:
+            try:
+                raise self._error
+            finally:
+                self._error = None  # it refers to this frame
+        return cast("T", self._result)
+
+    def _interrupt(self) -> None:
+        """Cancel the call, and wait until it has ended, for a time."""
+        self._is_interrupted = True
+        self._submit(self)
+        while not self._is_over:
+            if not self._lock.acquire(timeout=_INTERRUPTED_SECONDS):
+                return
+            self._is_signalled = False
+
+    def _tell(self, interruption: BaseException) -> None:
+        """Say in the exception what became of the call."""
+        error = self._error
+        if not self._is_over:
+            interruption.add_note("The call was cancelled, and has not ended yet.")
+        elif error is None:
+            interruption.add_note("The call had succeeded: its result is lost.")
+        elif isinstance(error, EtcdError):
+            interruption.add_note(f"The call had failed: {error}")
+        for note in getattr(error, "__notes__", ()):
+            interruption.add_note(note)
+
+
+class CallerWork:
+    """A function of the user that the caller's thread is to run.
+
+    Args:
+        function: the function.
+        arguments: its arguments.
+        loop: the loop that waits for it.
+    """
+
+    __slots__ = ("_arguments", "_function", "_loop", "outcome")
+
+    def __init__(
+        self, function: Callable[..., object], arguments: tuple[object, ...], loop: asyncio.AbstractEventLoop
+    ) -> None:
+        self._function = function
+        self._arguments = arguments
+        self._loop = loop
+        self.outcome: asyncio.Future[object] = loop.create_future()
+
+    def run(self) -> None:
+        """Run it. What is no `Exception` ends the call, too: Ctrl-C, or an exit."""
+        try:
+            result = self._function(*self._arguments)
+        except Exception as error:
+            self._loop.call_soon_threadsafe(_reject, self.outcome, error)
+        else:
+            self._loop.call_soon_threadsafe(resolve, self.outcome, result)
+
+
+class InCaller:
+    """An asynchronous function that runs a blocking one in the thread of the call that it is an argument of.
+
+    Args:
+        function: the blocking function.
+    """
+
+    __slots__ = ("_function", "call")
+
+    call: Call[Any]
+    """Set as the call starts."""
+
+    def __init__(self, function: Callable[..., object]) -> None:
+        self._function = function
+
+    async def __call__(self, *arguments: object) -> Any:
+        """Run the blocking function."""
+        return await self.call.run_in_caller(self._function, arguments)
+
+
+class _Raised:
+    """An exception that a task must not end by: asyncio lets it out of the loop."""
+
+    __slots__ = ("error",)
+
+    def __init__(self, error: BaseException) -> None:
+        self.error = error
+
+
+async def _boxed(work: Coroutine[Any, Any, object]) -> object:
+    try:
+        return await work
+    except (KeyboardInterrupt, SystemExit) as error:
+        return _Raised(error)
+
+
+def _reject(future: "asyncio.Future[object]", error: Exception) -> None:
+    if not future.done():
+        if isinstance(error, StopIteration):  # no future takes it
+            error = RuntimeError(f"the function raised {error!r}")
+        future.set_exception(error)
+        future.exception()  # marks it as retrieved: the wait may have been cancelled

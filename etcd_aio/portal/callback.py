@@ -1,0 +1,75 @@
+"""Callbacks of blocking code: in the thread that made the call, or in a thread of their own; never in the loop's."""
+
+import logging
+import queue
+import threading
+from collections.abc import Callable
+from typing import Any, Final
+
+from etcd_aio.portal.call import InCaller
+
+_log: Final = logging.getLogger("etcd_aio.sync")
+
+_IDLE_SECONDS: Final = 1.0  # after which a thread without work ends
+
+
+def in_caller(function: Callable[..., object]) -> Any:
+    """An asynchronous function for the loop, which runs a blocking one in the thread of the call that it is given to.
+
+    Args:
+        function: the blocking function; what it raises, the asynchronous one raises.
+    """
+    return InCaller(function)
+
+
+def own_thread(function: Callable[..., object], name: str) -> Callable[..., None]:
+    """A function for the loop, which returns at once and runs another one in a daemon thread of its own.
+
+    The runs come one after the other, in the order of the calls. What one raises is logged, and ends nothing.
+
+    Args:
+        function: the function to run.
+        name: of the thread, and in the log.
+    """
+    return OwnThread(function, name).add
+
+
+class OwnThread:
+    """Runs a function for each event, in a thread that lives while there is work.
+
+    Args:
+        function: the function.
+        name: of the thread.
+    """
+
+    def __init__(self, function: Callable[..., object], name: str) -> None:
+        self._function = function
+        self._name = name
+        self._events: queue.SimpleQueue[tuple[object, ...]] = queue.SimpleQueue()
+        self._lock = threading.Lock()
+        self._is_running = False
+
+    def add(self, *event: object) -> None:
+        """Run the function with these arguments, soon."""
+        self._events.put(event)
+        with self._lock:
+            if self._is_running:
+                return
+            self._is_running = True
+        threading.Thread(target=self._run, name=self._name, daemon=True).start()
+
+    def _run(self) -> None:
+        while True:
+            try:
+                event = self._events.get(timeout=_IDLE_SECONDS)
+            except queue.Empty:
+                with self._lock:
+                    if self._events.empty():
+                        self._is_running = False
+                        return
+                continue
+            try:
+                self._function(*event)
+            except Exception:  # the next event must not be lost with it
+                _log.exception("%s: the function raised", self._name)
+            del event

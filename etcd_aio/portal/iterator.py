@@ -1,0 +1,78 @@
+"""BlockingIterator: `for` in front of `async for`, and `next` with a limit of time."""
+
+import asyncio
+from typing import Any, Generic, Self, TypeVar, cast
+
+from etcd_aio.base.deadline import deadline_after
+from etcd_aio.errors import EtcdTimeoutError
+from etcd_aio.portal.facade import Facade
+
+T_co = TypeVar("T_co", covariant=True)
+
+
+class BlockingIterator(Facade, Generic[T_co]):
+    """A facade that is iterated over, by one thread at a time."""
+
+    __slots__ = ("_given_back",)
+
+    _given_back: list[object]
+    """Items that were taken for a step that Ctrl-C has ended. The next step returns them."""
+
+    def __iter__(self) -> Self:
+        return self
+
+    def __next__(self) -> T_co:
+        return self._take(_step)
+
+    def next(self, timeout: float | None = None) -> T_co:
+        """Wait for the next item.
+
+        Args:
+            timeout: seconds to wait for it at most. Default: None, no limit.
+
+        Raises:
+            EtcdTimeoutError: none came in time. Nothing is lost: the next call goes on where this one ended.
+            InvalidRequestError: the timeout is no time.
+            StopIteration: there are no more.
+        """
+        deadline_after(timeout, 0.0)
+        return self._take(_step_within, timeout)
+
+    def _take(self, step: Any, *arguments: object) -> T_co:
+        try:
+            back = self._given_back
+        except AttributeError:
+            back = self._given_back = []
+        if back:
+            item = back.pop(0)
+        else:
+            try:
+                item = self._portal.call(step, (self._aio, *arguments), undo=back.append)
+            except StopAsyncIteration:
+                raise StopIteration from None
+        return cast("T_co", self._wrap(item))
+
+
+class BufferedIterator(BlockingIterator[T_co]):
+    """An iterator whose object has some items already: these cost no switch of threads."""
+
+    __slots__ = ()
+
+    def _take(self, step: Any, *arguments: object) -> T_co:
+        item = self._aio.take_ready()
+        return cast("T_co", item) if item is not None else super()._take(step, *arguments)
+
+
+async def _step(iterator: Any) -> object:
+    return await anext(iterator)
+
+
+async def _step_within(iterator: Any, timeout: float | None) -> object:
+    limit = asyncio.timeout(timeout)
+    try:
+        async with limit:
+            return await anext(iterator)
+    except TimeoutError:  # some errors of calls are one too
+        if not limit.expired():
+            raise
+        raise EtcdTimeoutError(f"no item came within {timeout:g} s") from None

@@ -1,0 +1,85 @@
+"""BaseClient: how a blocking client begins and ends, also in a forked child."""
+
+from collections.abc import Callable
+from types import TracebackType
+from typing import Self
+
+from etcd_aio.errors import ClientClosedError
+from etcd_aio.portal import Facade, Portal
+
+
+class BaseClient(Facade):
+    """Base of the blocking client, which has its calls."""
+
+    __slots__ = ("_is_closed",)
+
+    survives_fork = True
+
+    _is_closed: bool
+
+    def _open(
+        self, make: Callable[..., object], allow_in_loop: bool, /, *arguments: object, **keywords: object
+    ) -> None:
+        """Make the client of asyncio in the loop's thread.
+
+        Args:
+            make: its class, or another constructor.
+            allow_in_loop: whether calls may block a thread in which an event loop runs.
+            arguments: of the constructor.
+            keywords: of the constructor.
+        """
+
+        def again() -> BaseClient:
+            made = type(self).__new__(type(self))
+            made._is_closed = True  # if it fails, there is nothing to close
+            made._portal = portal = Portal("client of etcd_aio.sync", allow_in_loop=allow_in_loop)
+            try:
+                made._object = portal.thread.call(make, arguments, keywords)
+            except BaseException:
+                portal.close()
+                raise
+            return made
+
+        self._is_closed = True
+        made = again()
+        self._object, self._portal, self._made_by = made._object, made._portal, again
+        self._is_closed = False
+
+    def _make_again(self) -> None:
+        if self._is_closed:
+            raise ClientClosedError
+        super()._make_again()
+
+    def close(self) -> None:
+        """Close the client: its calls, watches and leases end. Closing it twice is harmless.
+
+        The process's thread for blocking clients ends with the last of them.
+        """
+        if self._is_closed:
+            return
+        portal = self._portal
+        if not portal.is_forked:
+            portal.check()
+        self._is_closed = True
+        if portal.is_forked:  # the connections are the parent's
+            return
+        try:
+            portal.call(self._object.aclose)
+        except ClientClosedError:  # the interpreter ends, and has stopped the thread
+            return
+        finally:
+            portal.close()
+
+    def __enter__(self) -> Self:
+        self._run(self._aio.connect)
+        return self
+
+    def __exit__(
+        self, exc_type: type[BaseException] | None, exc: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def __del__(self) -> None:
+        if not getattr(self, "_is_closed", True):
+            self._is_closed = True
+            self._portal.abandon(repr(self), self._object.aclose)
