@@ -22,6 +22,7 @@ MAY_USE: dict[str, frozenset[str]] = {
     "__main__": frozenset({"cli"}),
     "cli": frozenset({"codec", "concurrency", "config", "fake", "mirror", "pb", "services"}),
     "contrib": frozenset({"cache", "concurrency", "methods", "services"}),
+    "sync": frozenset({"portal"}),
     "fake": frozenset({"transport"}),
     "client": frozenset(
         {
@@ -56,6 +57,7 @@ MAY_USE: dict[str, frozenset[str]] = {
     "codec": frozenset(),
     "methods": frozenset(),
     "pb": frozenset(),
+    "portal": frozenset(),
     "testing": frozenset(),
 }
 # What every package may use, and which uses nothing but itself.
@@ -82,7 +84,9 @@ MESSAGES_ORDER: dict[str, frozenset[str]] = {
 }
 # What stands on the public client, whose methods import it at its first use. Besides `BASE`, such a package
 # may use the names of `etcd_aio.__all__`; no messages, and no other such package but those in `MAY_USE`.
-ON_THE_CLIENT = frozenset({"cache", "cli", "concurrency", "contrib", "mirror", "once", "recipes", "services", "views"})
+ON_THE_CLIENT = frozenset(
+    {"cache", "cli", "concurrency", "contrib", "mirror", "once", "recipes", "services", "sync", "views"}
+)
 # What a function may import when it runs, and annotations may name, although it stands above.
 MAY_USE_LATER = {
     "fake": frozenset({"client", "config"}),

@@ -67,6 +67,8 @@ _QUEUE_TIME: Final = 0.001  # seconds for each attempt that the member is workin
 _SLOW_FACTOR: Final = 8.0  # times the 99th percentile: more than slow
 _NO_TIME_LEFT: Final = (LocalReason.DEADLINE, LocalReason.GIVEN_UP)
 _CLOSED_DURING_CALL: Final = "the client was closed during the call"
+_MAYBE_APPLIED: Final = "The write was sent: it may have been applied."
+_NOT_APPLIED: Final = "The write was not applied."
 _REFUSED_TOO_LATE: Final = "the deadline passed before another token could take the place of one that was refused"
 
 
@@ -213,6 +215,8 @@ class CallAttempts(Generic[Request, Reply]):
                     )
                 except BaseException as error:  # also a cancellation: the attempt is not under way any more
                     sub_connection.end_failed(record, service, started, error)
+                    if not isinstance(error, AttemptFailure):
+                        self._say_whether_applied(error, is_uncertain=True)
                     raise
                 sub_connection.end_answered(service, started)
             except AttemptFailure as failure:
@@ -364,6 +368,9 @@ class CallAttempts(Generic[Request, Reply]):
                 await context.lifetime.sleep(wait)
             except ClientClosedError:
                 raise self._finish(ClientClosedError(_CLOSED_DURING_CALL)) from None
+            except asyncio.CancelledError as error_of_wait:
+                self._say_whether_applied(error_of_wait, is_uncertain=self._is_uncertain)
+                raise
 
     def _charge_budget(self, failure: AttemptFailure, verdict: RetryVerdict, *, is_known: bool) -> None:
         """Charge the retry budget for an attempt that may have failed because the cluster is overloaded.
@@ -413,6 +420,9 @@ class CallAttempts(Generic[Request, Reply]):
             return await self._balancer.wait_for_pick(self._deadline, self._avoided, self._needs_leader)
         except (NoAvailableEndpointsError, UnknownEndpointError, ClientUsageError) as error:
             raise self._finish(error) from None
+        except asyncio.CancelledError as error:
+            self._say_whether_applied(error, is_uncertain=self._is_uncertain)
+            raise
 
     @property
     def _asks_for_leader(self) -> bool:
@@ -504,6 +514,11 @@ class CallAttempts(Generic[Request, Reply]):
         if failure.reason in _NO_TIME_LEFT or self._loop.time() >= self._deadline:
             return EtcdTimeoutError()
         return local_error_of(failure)
+
+    def _say_whether_applied(self, error: BaseException, *, is_uncertain: bool) -> None:
+        """Add to a cancellation what is known about a write that it ends; see `portal/call.py`."""
+        if self._is_mutation:
+            error.add_note(_MAYBE_APPLIED if is_uncertain else _NOT_APPLIED)
 
     def _finish(self, error: EtcdError) -> EtcdError:
         """Add to an error which call it ends, and its attempts."""

@@ -14,12 +14,10 @@ ExcInfo: TypeAlias = "tuple[type[BaseException] | None, BaseException | None, Tr
 class Block(Facade):
     """A facade that is used by `with`."""
 
-    __slots__ = ("_inside",)
-
-    _inside: "Inside | None"
+    _inside: "Inside | None" = None
 
     def __enter__(self) -> Any:
-        if getattr(self, "_inside", None) is not None:
+        if self._inside is not None:
             raise ClientUsageError(f"this {type(self).__name__} is entered already")
         aio = self._aio
         inside = Inside(aio, type(self).__name__)
@@ -36,13 +34,13 @@ class Block(Facade):
         return bool(self._portal.call(inside.leave, ((exc_type, exc, traceback),)))
 
     def _make_again(self) -> None:
-        if getattr(self, "_inside", None) is not None:
+        if self._inside is not None:
             self._made_by = None
         super()._make_again()
 
 
 class Inside:
-    """What is inside of an asynchronous block, in a task of its own.
+    """The inside of an asynchronous block, in a task of its own.
 
     Args:
         block: the block.

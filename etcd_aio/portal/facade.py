@@ -9,6 +9,7 @@ from importlib import import_module
 from typing import Any, ClassVar, Final, Self
 
 from etcd_aio.errors import ForkedError
+from etcd_aio.portal.loop_thread import making_again
 from etcd_aio.portal.portal import Portal
 
 _PLACES: Final[dict[str, str]] = {}  # "module.Class" of asyncio -> "module:Class" of the facade
@@ -21,8 +22,6 @@ class Facade:
     Attributes:
         survives_fork: whether it holds nothing, so that a forked child may use it.
     """
-
-    __slots__ = ("__weakref__", "_made_by", "_object", "_portal")
 
     survives_fork: ClassVar[bool] = False
 
@@ -47,8 +46,10 @@ class Facade:
             raise ForkedError(
                 f"this {type(self).__name__} was made before os.fork(): make a new one in the child process"
             )
-        made = self._made_by()
-        self._object, self._portal = made._object, made._portal
+        with making_again():
+            if self._portal.is_forked:  # else another thread has made it meanwhile
+                made = self._made_by()
+                self._object, self._portal = made._object, made._portal
 
     def _run(self, function: Callable[..., object], /, *arguments: object, **keywords: object) -> Any:
         """Run a function of the object in the loop's thread, and wait for its result."""

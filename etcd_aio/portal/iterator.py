@@ -13,9 +13,7 @@ T_co = TypeVar("T_co", covariant=True)
 class BlockingIterator(Facade, Generic[T_co]):
     """A facade that is iterated over, by one thread at a time."""
 
-    __slots__ = ("_given_back",)
-
-    _given_back: list[object]
+    _given_back: list[object] | None = None
     """Items that were taken for a step that Ctrl-C has ended. The next step returns them."""
 
     def __iter__(self) -> Self:
@@ -39,9 +37,8 @@ class BlockingIterator(Facade, Generic[T_co]):
         return self._take(_step_within, timeout)
 
     def _take(self, step: Any, *arguments: object) -> T_co:
-        try:
-            back = self._given_back
-        except AttributeError:
+        back = self._given_back
+        if back is None:
             back = self._given_back = []
         if back:
             item = back.pop(0)
@@ -55,8 +52,6 @@ class BlockingIterator(Facade, Generic[T_co]):
 
 class BufferedIterator(BlockingIterator[T_co]):
     """An iterator whose object has some items already: these cost no switch of threads."""
-
-    __slots__ = ()
 
     def _take(self, step: Any, *arguments: object) -> T_co:
         item = self._aio.take_ready()

@@ -19,6 +19,7 @@ import threading
 import warnings
 from collections import deque
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from typing import Any, Final, TypeVar
 
 from etcd_aio.base.aio import start_background_task
@@ -182,6 +183,7 @@ class _Process:
     """
 
     lock = threading.RLock()
+    again = threading.RLock()
     thread: LoopThread | None = None
     forked: Final[list[LoopThread]] = []
 
@@ -200,6 +202,11 @@ def hold(holder: Holder) -> LoopThread:
         return thread
 
 
+def making_again() -> AbstractContextManager[object]:
+    """The block in which a forked child makes objects again; one thread at a time."""
+    return _Process.again
+
+
 def _at_exit() -> None:
     thread = _Process.thread
     if thread is not None and not thread.is_over:
@@ -208,7 +215,7 @@ def _at_exit() -> None:
 
 def _on_fork() -> None:
     thread, _Process.thread = _Process.thread, None
-    _Process.lock = threading.RLock()
+    _Process.lock, _Process.again = threading.RLock(), threading.RLock()
     if thread is not None:
         thread.is_forked = True
         _Process.forked.append(thread)

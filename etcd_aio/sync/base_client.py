@@ -11,8 +11,6 @@ from etcd_aio.portal import Facade, Portal
 class BaseClient(Facade):
     """Base of the blocking client, which has its calls."""
 
-    __slots__ = ("_is_closed",)
-
     survives_fork = True
 
     _is_closed: bool

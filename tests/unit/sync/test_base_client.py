@@ -1,0 +1,1 @@
+"""sync/base_client.py: how a blocking client begins and ends, on a fake."""
