@@ -40,6 +40,7 @@ CONTESTANTS: Final = (
     Contestant("etcd_aio", _ETCD_AIO, ("--engine", "native")),
     Contestant("etcd_aio-pure", _ETCD_AIO, ("--engine", "native"), environ={"ETCD_AIO_PURE_PYTHON": "1"}),
     Contestant("etcd_aio-uvloop", _ETCD_AIO, ("--engine", "native", "--uvloop")),
+    Contestant("etcd_aio.sync", Here("benchmarks.drivers.blocking")),
     Contestant("etcd_aio-grpclib", _ETCD_AIO, ("--engine", "grpclib")),
     Contestant(
         "grpc.aio-stub",
