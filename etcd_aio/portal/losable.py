@@ -1,0 +1,81 @@
+"""Losable: what is held, and may be lost. A thread cannot be cancelled, so `on_lost` and `check` tell of it."""
+
+from collections.abc import Callable
+from typing import Any, Self, TypeAlias
+
+from etcd_aio.base.aio import start_background_task
+from etcd_aio.errors import EtcdError
+from etcd_aio.portal.block import Block
+from etcd_aio.portal.callback import own_thread
+from etcd_aio.portal.facade import Facade
+
+OnLost: TypeAlias = Callable[[EtcdError], object]
+
+
+class LosableMaker(Facade):
+    """A facade with an `on_lost`, which it hands to what it makes."""
+
+    _on_lost: OnLost | None = None
+
+    def _telling(self, on_lost: OnLost | None) -> Self:
+        """Have a function called with the error of a loss, in a thread of its own."""
+        self._on_lost = on_lost
+        return self
+
+    def _wrap(self, value: Any) -> Any:
+        facade = super()._wrap(value)
+        on_lost = self._on_lost
+        if on_lost is not None and facade is not self and isinstance(facade, LosableMaker):
+            facade._telling(on_lost)
+        return facade
+
+
+class Losable(LosableMaker, Block):
+    """A block that holds something while it runs."""
+
+    def __enter__(self) -> Any:
+        entered = super().__enter__()
+        self._watch_loss()
+        return entered
+
+    def _telling(self, on_lost: OnLost | None) -> Self:
+        super()._telling(on_lost)
+        if getattr(self._object, "is_held", False):  # it was entered before it got this facade
+            self._watch_loss()
+        return self
+
+    def _watch_loss(self) -> None:
+        """Tell of a loss from now on: this is held."""
+        if self._on_lost is not None:
+            self._run(_watch, _losable(self._object), own_thread(self._on_lost, "etcd_aio.on_lost"))
+
+    def check(self) -> None:
+        """Raise an error unless it is held now: a thread cannot be cancelled, so a long block asks from time to time.
+
+        Raises:
+            LockLostError, LeadershipLostError, LeaseLostError, JobLostError: it was lost.
+            NotHeldError, NotLeaderError: it is not held.
+        """
+        losable = _losable(self._aio)
+        holds = getattr(losable, "is_held", None)
+        if not holds and losable.is_lost:
+            error = self._run(losable.lost)
+            if error is not None:
+                raise error
+        elif holds is False:
+            losable.fencing_token  # noqa: B018 # raises, since there is none
+
+
+def _losable(aio: Any) -> Any:
+    """The object that may be lost: this one, or the lease of a session."""
+    return aio if hasattr(aio, "lost") else aio.lease
+
+
+def _watch(losable: Any, tell: Callable[[EtcdError], None]) -> None:
+    start_background_task(_tell(losable, tell), name="etcd_aio.on_lost")
+
+
+async def _tell(losable: Any, tell: Callable[[EtcdError], None]) -> None:
+    error = await losable.lost()
+    if error is not None:
+        tell(error)
