@@ -10,6 +10,7 @@ import pytest
 
 import etcd_aio
 from etcd_aio import errors
+from release.public import PUBLIC
 
 PACKAGE = Path(__file__).parent.parent / "etcd_aio"
 
@@ -21,7 +22,7 @@ MAY_USE: dict[str, frozenset[str]] = {
     ),
     "__main__": frozenset({"cli"}),
     "cli": frozenset({"codec", "concurrency", "config", "fake", "mirror", "pb", "services"}),
-    "contrib": frozenset({"cache", "concurrency", "methods", "services"}),
+    "contrib": frozenset({"cache", "concurrency", "methods", "services", "sync"}),
     "sync": frozenset(
         {
             *{
@@ -125,6 +126,7 @@ FOREIGN: dict[str, frozenset[str]] = {
     "fastapi": frozenset({"contrib"}),
     "litestar": frozenset({"contrib"}),
     "msgspec": frozenset({"contrib"}),
+    "patroni": frozenset({"contrib"}),
     "pydantic": frozenset({"contrib"}),
     "pydantic_settings": frozenset({"contrib"}),
     "quart": frozenset({"contrib"}),
@@ -183,6 +185,8 @@ PURE = (
     "contrib/discovery/picking",
     "contrib/otel/addresses",
     "contrib/otel/semconv",
+    "contrib/patroni/settings",
+    "contrib/patroni/wakes",
     "config/environ",
     "config/settings",
     "config/text",
@@ -299,8 +303,12 @@ LOADED_IN_EVERY_RUN = (
 )
 PUBLIC_NAMES = frozenset(vars(etcd_aio)["__all__"])
 PUBLIC_ERRORS = frozenset(vars(errors)["__all__"])
-# Users write `from etcd_aio import op`: the module is the name. `follow` is the function of a module of that name.
-PUBLIC_MODULES = frozenset({"etcd_aio.kv.op", "etcd_aio.mirror.follow", "etcd_aio.services.naming"})
+# Users write `from etcd_aio import op`: the module is the name. `follow` is the function of a module of that name. The
+# blocking client has doors below its own.
+PUBLIC_MODULES = frozenset(
+    {"etcd_aio.kv.op", "etcd_aio.mirror.follow", "etcd_aio.services.naming"}
+    | {module for module in PUBLIC if module.startswith("etcd_aio.sync.")}
+)
 
 
 @cache

@@ -1,16 +1,16 @@
 """Wakes: which changes in etcd are a reason to run Patroni's loop at once. Pure.
 
-A loop writes the member and the status of its node. Were each such write a reason, the nodes would wake each other
-without an end. So a member counts when it comes, goes, or changes its state or role, and the status only for replicas,
-which read it and do not write it.
+A loop writes the member of its node, and that of the primary the status. Were each such write a reason, the nodes would
+wake each other without an end. So a member counts when it comes, goes, or changes its state or role, and what the
+primary writes counts for the others.
 """
 
 import json
 from collections.abc import Mapping
 from typing import Final
 
-_ALWAYS: Final = ("leader", "failover", "sync", "config")
-_STATUS: Final = ("status", "optime/leader")
+_ALWAYS: Final = ("leader", "failover", "config")
+_UNLESS_LEADER: Final = ("sync", "status", "optime/leader")
 _MEMBERS: Final = "members/"
 
 
@@ -27,7 +27,7 @@ def wakes(changed: Mapping[str, str | None], before: Mapping[str, str], name: st
         old = before.get(key)
         if value == old:
             continue
-        if key in _ALWAYS or (key in _STATUS and value is not None and leader != name):
+        if key in _ALWAYS or (key in _UNLESS_LEADER and leader != name):
             return True
         if key.startswith(_MEMBERS) and key != _MEMBERS + name and _state(value) != _state(old):
             return True
@@ -35,7 +35,7 @@ def wakes(changed: Mapping[str, str | None], before: Mapping[str, str], name: st
 
 
 def _state(member: str | None) -> object:
-    """What of a member counts."""
+    """The part of a member that counts."""
     try:
         found = json.loads(member or "null")
     except ValueError:
