@@ -17,6 +17,7 @@ from etcd_aio.sync.cache import Cache
 
 _log: Final = logging.getLogger("etcd_aio.contrib.patroni")
 _PAUSE: Final = 1.0  # seconds between two tries to begin a cache
+_END_SECONDS: Final = 1.0
 
 
 class Watched:
@@ -64,8 +65,12 @@ class Watched:
             return None
 
     def close(self) -> None:
-        """End the thread, soon: the client is going to be closed."""
+        """End the thread. If it waits for etcd, it ends when the client is closed."""
         self._is_closed.set()
+        cache = self._cache
+        if cache is not None:
+            cache.close()
+        self._thread.join(_END_SECONDS)
 
     def _run(self) -> None:
         while not self._is_closed.is_set():
