@@ -345,7 +345,7 @@ async def test_a_certificate_names_the_user(tmp_path: Path) -> None:
             for name in ("patroni", "stranger"):
                 await root.auth.user_add(name, None)
             await root.auth.role_add("patroni")
-            await root.auth.role_grant_permission("patroni", "readwrite", prefix="/service/")
+            await root.auth.role_grant_permission("patroni", permission="readwrite", prefix="/service/")
             await root.auth.user_grant_role("patroni", "patroni")
             await root.auth.enable()
         async with node_of(server.endpoint, cacert=str(ca), **files["patroni"]) as dcs:
