@@ -7,7 +7,6 @@ from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import asynccontextmanager
 from typing import Any
 
-from patroni.dcs import Cluster
 from patroni.exceptions import DCSError
 from patroni.postgresql.mpp import get_mpp
 
@@ -82,7 +81,7 @@ class Loop:
 
     def _round(self) -> None:
         dcs = self._dcs
-        cluster: Cluster = self._timed(dcs.get_cluster)
+        cluster = self._timed(dcs.get_cluster)
         self._timed(dcs.touch_member, {"state": "running", "role": "primary", "round": self.rounds})
         if cluster.leader is not None:
             if not self._timed(dcs.update_leader, cluster, self.rounds + 1, None, {"n1": "http://n1"}):
