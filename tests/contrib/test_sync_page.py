@@ -5,7 +5,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
-from importlib.util import find_spec
+from importlib import import_module
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -54,21 +54,19 @@ def test_flask(load: Callable[[str], Any]) -> None:
     assert [client.post("/visits").text for _ in range(2)] == ["1", "2"]
 
 
-@pytest.mark.skipif(find_spec("django") is None, reason="Django is not installed")
 def test_django(load: Callable[[str], Any]) -> None:
-    import django
-    from django.conf import settings
-    from django.test import RequestFactory
-
+    django = pytest.importorskip("django")
+    settings = import_module("django.conf").settings
     if not settings.configured:
         settings.configure(DEFAULT_CHARSET="utf-8")
         django.setup()
-    answer = load("django_views.py").greeting(RequestFactory().get("/"))
+    request = import_module("django.test").RequestFactory().get("/")
+    answer = load("django_views.py").greeting(request)
     assert answer.content == b"hello"
 
 
-@pytest.mark.skipif(find_spec("celery") is None, reason="Celery is not installed")
 def test_celery(load: Callable[[str], Any], served: Served) -> None:
+    pytest.importorskip("celery")
     tasks = load("celery_tasks.py")
     assert tasks.archive.apply(args=[42]).get() == "done"
     assert served.keys("archive/") == {b"archive/42": b"done"}

@@ -487,8 +487,8 @@ def sync_classes() -> str:
         shown.update(found[name] for name in names)
         if names:
             parts.append(f"## {module}")
-        for name in names:
-            parts.append(f"::: {name}\n    options:\n      heading_level: 3\n      inherited_members: true")
+        options = "    options:\n      heading_level: 3\n      inherited_members: true"
+        parts += [f"::: {name}\n{options}" for name in names]
     return "\n\n".join(parts)
 
 

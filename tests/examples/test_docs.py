@@ -100,7 +100,8 @@ SEARCHED = (
     *("readiness", "liveness", "health check", "logging", "metrics", "prometheus", "opentelemetry", "backup"),
     *("fastapi", "starlette", "aiohttp", "django", "celery", "jupyter", "gunicorn", "kubernetes", "docker", "sigterm"),
     *("pytest-asyncio", "fixture", "trio", "anyio", "uvloop", "windows", "macos", "idempotent", "hedging"),
-    *("clientv3", "jetcd", "python-etcd3", "etcd3gw", "aetcd", "flask", "healthcheck", "maybe_applied", "too many calls", "graceful shutdown"),
+    *("clientv3", "jetcd", "python-etcd3", "healthcheck", "maybe_applied", "too many calls", "graceful shutdown"),
+    *("etcd3gw", "aetcd", "flask", "blocking", "ctrl-c", "keyboardinterrupt", "multiprocessing"),
 )
 
 
@@ -124,7 +125,8 @@ def test_there_are_pages_and_blocks_to_run() -> None:
 
 COMMANDS = (
     r"pip install (nox|\"?\.)|nox -s [\w-]+|python -m (asyncio|etcd_aio\.testing\.build)$|pytest --etcd-|"
-    r"python -m etcd_aio\.compat \w+ -- |etcd-aio \S|etcdctl put|printf .* \| etcdctl txn$|source <\(etcd-aio completion"
+    r"python -m etcd_aio\.compat \w+ -- |"
+    r"etcd-aio \S|etcdctl put|printf .* \| etcdctl txn$|source <\(etcd-aio completion"
 )
 
 
