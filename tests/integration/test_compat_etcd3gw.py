@@ -332,6 +332,7 @@ def test_a_watch_outlasts_a_restart_of_its_server(portal: BlockingPortal, server
         events, cancel = client.watch_prefix("k")
         client.put("k1", "v")
         portal.call(server.restart)
+        client.sync.wait_ready(PATIENCE)  # a call fails at once if the last dial was refused
         client.put("k2", "v")
         assert [next(events)["kv"]["key"], next(events)["kv"]["key"]] == [b"k1", b"k2"]
         cancel()
