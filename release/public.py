@@ -24,6 +24,7 @@ PUBLIC: Final = {
     "etcd_aio.services": "registration and discovery of services",
     "etcd_aio.mirror": "mirrors",
     "etcd_aio.services.naming": "etcd's own format of service entries",
+    "etcd_aio.compat": "programs that use other clients",
     "etcd_aio.observing": "observers of calls",
     "etcd_aio.contrib.aiohttp": "applications of aiohttp",
     "etcd_aio.contrib.asgi": "applications of Starlette and other ASGI frameworks",
