@@ -1,9 +1,30 @@
 """The suites by name."""
 
 from collections.abc import Mapping
-from typing import Final
+from pathlib import Path
+from typing import Final, Protocol
 
+from tests.outside.expected import Outcome
+from tests.outside.patroni_suite import PatroniSuite
 from tests.outside.python_suite import PythonSuite
+
+
+class Suite(Protocol):
+    """A suite, as the runner uses it: see `PythonSuite`."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def members(self) -> int: ...
+
+    @property
+    def expected(self) -> str: ...
+
+    def make(self, cache: Path, is_own: bool) -> None: ...
+
+    def run(self, cache: Path, is_own: bool, log: Path, *chosen: str) -> dict[str, Outcome]: ...
+
 
 # Older packages than today's, where these suites need them: the newer refuse what they do. Hypothesis has refused
 # fixtures of a function with @given since 5.41, and etcd3 gives `tenacity` a function of two arguments, as before 7.
@@ -67,4 +88,5 @@ TOOZ_ETCD3GW: Final = PythonSuite(
     outcomes="tooz",
 )
 
-SUITES: Final[Mapping[str, PythonSuite]] = {suite.name: suite for suite in (ETCD3, ETCD3GW, AETCD, TOOZ_ETCD3GW)}
+_ALL: Final[tuple[Suite, ...]] = (ETCD3, ETCD3GW, AETCD, TOOZ_ETCD3GW, PatroniSuite())
+SUITES: Final[Mapping[str, Suite]] = {suite.name: suite for suite in _ALL}
