@@ -172,7 +172,9 @@ def _python(user: pwd.struct_passwd | None) -> str:
     Raises:
         UnavailableError: there is none.
     """
-    check = "import sys, venv; sys.exit(sys.version_info < (3, 11))"
+    child = "import sys, venv; sys.exit(sys.version_info < (3, 11))"
+    # In a child: the first process may have more rights than its user.
+    check = f"import subprocess, sys; sys.exit(subprocess.run([sys.executable, '-c', {child!r}]).returncode)"
     for python in (sys.executable, "/usr/bin/python3"):
         try:
             step([*_as(user), python, "-c", check], cwd=Path("/"))
