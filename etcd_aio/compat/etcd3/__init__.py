@@ -1,0 +1,1 @@
+"""python-etcd3's API on `etcd_aio.sync`."""
