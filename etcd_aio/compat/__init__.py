@@ -38,10 +38,8 @@ def install(*names: str) -> None:
         package = importlib.import_module(CLIENTS[name])
         present = sys.modules.get(name, package)
         if present is not package:
-            raise ImportError(
-                f"{name} is imported already, from {present.__file__}: install before the program imports it",
-                name=name,
-            )
+            where = getattr(present, "__file__", None) or "elsewhere"
+            raise ImportError(f"{name} is imported already, from {where}: install before that", name=name)
         sys.modules[name] = package
         for module in _public_submodules(package):
             sys.modules[name + module.__name__.removeprefix(CLIENTS[name])] = module
