@@ -22,6 +22,7 @@ MAY_USE: dict[str, frozenset[str]] = {
     "__main__": frozenset({"cli"}),
     "cli": frozenset({"codec", "concurrency", "config", "fake", "mirror", "pb", "services"}),
     "contrib": frozenset({"cache", "concurrency", "methods", "services"}),
+    "compat": frozenset({"sync"}),
     "sync": frozenset({"portal"}),
     "fake": frozenset({"transport"}),
     "client": frozenset(
@@ -85,7 +86,7 @@ MESSAGES_ORDER: dict[str, frozenset[str]] = {
 # What stands on the public client, whose methods import it at its first use. Besides `BASE`, such a package
 # may use the names of `etcd_aio.__all__`; no messages, and no other such package but those in `MAY_USE`.
 ON_THE_CLIENT = frozenset(
-    {"cache", "cli", "concurrency", "contrib", "mirror", "once", "recipes", "services", "sync", "views"}
+    {"cache", "cli", "compat", "concurrency", "contrib", "mirror", "once", "recipes", "services", "sync", "views"}
 )
 # What a function may import when it runs, and annotations may name, although it stands above.
 MAY_USE_LATER = {
@@ -455,7 +456,7 @@ def test_files_stay_small_and_say_what_they_are(path: Path) -> None:
 def test_folders_are_two_levels_deep_at_most() -> None:
     for path in sources():
         # A folder for each project, recipe and engine that needs several files.
-        has_folders = package_of(path) in ("contrib", "recipes", "transport")
+        has_folders = package_of(path) in ("compat", "contrib", "recipes", "transport")
         assert len(path.relative_to(PACKAGE).parts) <= (3 if has_folders else 2), path
 
 

@@ -6,6 +6,8 @@ import io
 import logging
 import queue
 import socket
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -654,6 +656,42 @@ def test_calls_in_a_running_loop_block_it_as_those_of_python_etcd3(etcd: Etcd, p
         return etcd.get(f"{prefix}a")[0]
 
     assert asyncio.run(program()) == b"1"
+
+
+PROGRAM = """
+import sys
+import etcd3
+
+with etcd3.client(host=sys.argv[1], port=int(sys.argv[2])) as client:
+    client.put("smoke", "1")
+    with client.lock("smoke", ttl=5) as lock:
+        print(client.get("smoke")[0], lock.is_acquired())
+    events, cancel = client.watch("smoke", start_revision=client.get("smoke")[1].mod_revision)
+    for event in events:
+        print(type(event).__name__, event.value)
+        cancel()
+    try:
+        client.compact(2**40)
+    except Exception as error:
+        print(type(error).__name__, error.code().name)
+print([name for name in ("google.protobuf", "grpc", "six", "tenacity") if sys.modules[name] is not None])
+"""
+
+
+def test_a_program_runs_unchanged_without_grpc_and_protobuf(shared_server: EtcdServer, tmp_path: Path) -> None:
+    (tmp_path / "program.py").write_text(PROGRAM)
+    blocked = "import sys; sys.modules.update(dict.fromkeys(('google.protobuf', 'grpc', 'six', 'tenacity')))"
+    runner = "import runpy; runpy.run_module('etcd_aio.compat', run_name='__main__', alter_sys=True)"
+    url = urlsplit(shared_server.endpoint)
+    program = ["etcd3", "--", str(tmp_path / "program.py"), str(url.hostname), str(url.port)]
+    done = subprocess.run(
+        [sys.executable, "-W", "error", "-c", f"{blocked}; {runner}", *program],
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert (done.stderr, done.returncode) == ("", 0)
+    assert done.stdout.splitlines() == ["b'1' True", "PutEvent b'1'", "RpcError OUT_OF_RANGE", "[]"]
 
 
 # TLS and users.

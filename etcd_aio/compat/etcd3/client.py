@@ -5,97 +5,32 @@ from types import TracebackType
 from typing import IO, Any, Final, Self
 from weakref import WeakSet
 
-from etcd_aio import Header, KeyValue
-from etcd_aio.admin import ActiveAlarm
-from etcd_aio.admin import Member as AioMember
+from etcd_aio import Header
 from etcd_aio.compat.etcd3 import etcdrpc, transactions, utils
 from etcd_aio.compat.etcd3._endpoints import CertificatePath, Options, make_client, secure_credentials
 from etcd_aio.compat.etcd3._endpoints import Endpoint as Endpoint
 from etcd_aio.compat.etcd3._kv_stub import KVStub
+from etcd_aio.compat.etcd3._requests import delete_request, put_request, range_request, request_ops, txn_request
 from etcd_aio.compat.etcd3._translation import rpc_errors, translation
+from etcd_aio.compat.etcd3._values import EtcdTokenCallCredentials as EtcdTokenCallCredentials
+from etcd_aio.compat.etcd3._values import KVMetadata as KVMetadata
+from etcd_aio.compat.etcd3._values import Status as Status
+from etcd_aio.compat.etcd3._values import Transactions as Transactions
+from etcd_aio.compat.etcd3._values import Value, values
 from etcd_aio.compat.etcd3.events import Event
 from etcd_aio.compat.etcd3.leases import Lease
 from etcd_aio.compat.etcd3.locks import Lock
+from etcd_aio.compat.etcd3.members import Alarm as Alarm
 from etcd_aio.compat.etcd3.members import Member
 from etcd_aio.compat.etcd3.watch import LIMIT, Callback, Responses, Watcher, WatchResponse, events_of
 from etcd_aio.errors import LeaseNotFoundError
+from etcd_aio.types import ActiveAlarm
+from etcd_aio.types import Member as AioMember
 
 _MAINTENANCE_LIMIT: Final = 600.0  # seconds for calls that read or write a whole database, without a `timeout`
 
-_SORT_ORDERS: Final = {
-    None: etcdrpc.RangeRequest.NONE,
-    "ascend": etcdrpc.RangeRequest.ASCEND,
-    "descend": etcdrpc.RangeRequest.DESCEND,
-}
-_SORT_TARGETS: Final = {
-    None: etcdrpc.RangeRequest.KEY,
-    "key": etcdrpc.RangeRequest.KEY,
-    "version": etcdrpc.RangeRequest.VERSION,
-    "create": etcdrpc.RangeRequest.CREATE,
-    "mod": etcdrpc.RangeRequest.MOD,
-    "value": etcdrpc.RangeRequest.VALUE,
-}
 _ALARMS: Final = {"nospace": etcdrpc.NOSPACE, "corrupt": etcdrpc.CORRUPT}
 _ALARM_TYPES: Final = {"none": None, "no space": etcdrpc.NOSPACE}
-
-
-class Transactions:
-    """The conditions and operations of a transaction: `client.transactions`."""
-
-    value = transactions.Value
-    version = transactions.Version
-    create = transactions.Create
-    mod = transactions.Mod
-    put = transactions.Put
-    get = transactions.Get
-    delete = transactions.Delete
-    txn = transactions.Txn
-
-
-class KVMetadata:
-    """A key without its value, and the header of the response that it came with."""
-
-    def __init__(self, keyvalue: KeyValue, header: Header) -> None:
-        self.key = keyvalue.key
-        self.create_revision = keyvalue.create_revision
-        self.mod_revision = keyvalue.mod_revision
-        self.version = keyvalue.version
-        self.lease_id = keyvalue.lease
-        self.response_header = header
-
-
-class Status:
-    """The status of a member; `leader` is None if it knows of none."""
-
-    def __init__(self, version: str, db_size: int, leader: Member | None, raft_index: int, raft_term: int) -> None:
-        self.version = version
-        self.db_size = db_size
-        self.leader = leader
-        self.raft_index = raft_index
-        self.raft_term = raft_term
-
-
-class Alarm:
-    """An alarm: `alarm_type` is `etcdrpc.NOSPACE` or `etcdrpc.CORRUPT`."""
-
-    def __init__(self, alarm_type: int, member_id: int) -> None:
-        self.alarm_type = alarm_type
-        self.member_id = member_id
-
-
-class EtcdTokenCallCredentials:
-    """The token of the client, in the form that gRPC asks for. The client here renews its token by itself."""
-
-    def __init__(self, access_token: str) -> None:
-        self._access_token = access_token
-
-    def __call__(self, context: object, callback: Callable[[tuple[tuple[str, str], ...], None], object]) -> None:
-        """Give the token to the callback, as a plugin of gRPC does."""
-        callback((("token", self._access_token),), None)
-
-
-Value = tuple[bytes, KVMetadata]
-"""A value, and the key that has it."""
 
 
 class MultiEndpointEtcd3Client:
@@ -167,6 +102,8 @@ class MultiEndpointEtcd3Client:
         self.close()
 
     get_secure_creds = staticmethod(secure_credentials)
+    _build_get_range_request = staticmethod(range_request)
+    _ops_to_requests = staticmethod(request_ops)
 
     def _limit(self, default: float = LIMIT) -> float:
         return default if self.timeout is None else self.timeout
@@ -186,7 +123,7 @@ class MultiEndpointEtcd3Client:
                 `get_range`.
         """
         response = self._range(key, **kwargs)
-        return next(_values(response), (None, None))
+        return next(values(response.kvs, response.header), (None, None))
 
     def get_prefix_response(self, key_prefix: str | bytes, **kwargs: Any) -> etcdrpc.RangeResponse:
         """Get the keys that begin with a prefix, as a response. The options are those of `get_range`."""
@@ -231,45 +168,9 @@ class MultiEndpointEtcd3Client:
         yield from _values(self.get_all_response(**kwargs))
 
     def _range(self, *args: Any, **kwargs: Any) -> etcdrpc.RangeResponse:
-        request = self._build_get_range_request(*args, **kwargs)
+        request = range_request(*args, **kwargs)
         with translation:
             return self.kvstub.Range(request, self.timeout)
-
-    def _build_get_range_request(
-        self,
-        key: str | bytes,
-        range_end: str | bytes | None = None,
-        limit: int | None = None,
-        revision: int | None = None,
-        sort_order: str | None = None,
-        sort_target: str | None = "key",
-        serializable: bool = False,
-        keys_only: bool = False,
-        count_only: bool | None = None,
-        min_mod_revision: int | None = None,
-        max_mod_revision: int | None = None,
-        min_create_revision: int | None = None,
-        max_create_revision: int | None = None,
-    ) -> etcdrpc.RangeRequest:
-        if sort_order not in _SORT_ORDERS:
-            raise ValueError(f'sort_order must be "ascend", "descend" or None, got {sort_order!r}')
-        if sort_target not in _SORT_TARGETS:
-            raise ValueError(f'sort_target must be "key", "version", "create", "mod" or "value", got {sort_target!r}')
-        return etcdrpc.RangeRequest(
-            key=utils.to_bytes(key),
-            range_end=_end(range_end),
-            limit=limit or 0,
-            revision=revision or 0,
-            sort_order=_SORT_ORDERS[sort_order],
-            sort_target=_SORT_TARGETS[sort_target],
-            serializable=serializable,
-            keys_only=keys_only,
-            count_only=bool(count_only),
-            min_mod_revision=min_mod_revision or 0,
-            max_mod_revision=max_mod_revision or 0,
-            min_create_revision=min_create_revision or 0,
-            max_create_revision=max_create_revision or 0,
-        )
 
     # Writes.
 
@@ -284,7 +185,7 @@ class MultiEndpointEtcd3Client:
             lease: the lease to attach the key to: a `Lease`, or its id.
             prev_kv: return the key as it was before, as `prev_kv` of the response.
         """
-        request = _put_request(transactions.Put(key, value, lease, prev_kv))
+        request = put_request(transactions.Put(key, value, lease, prev_kv))
         with translation:
             return self.kvstub.Put(request, self.timeout)
 
@@ -323,7 +224,7 @@ class MultiEndpointEtcd3Client:
         return self._delete(transactions.Delete(first, utils.prefix_range_end(first)))
 
     def _delete(self, delete: transactions.Delete) -> etcdrpc.DeleteRangeResponse:
-        request = _delete_request(delete)
+        request = delete_request(delete)
         with translation:
             return self.kvstub.DeleteRange(request, self.timeout)
 
@@ -341,32 +242,10 @@ class MultiEndpointEtcd3Client:
             tuple[bool, list[Any]]: whether the conditions held; and the response to each operation: that to a get is a
                 list of values with their metadata, any other an `etcdrpc.ResponseOp`.
         """
-        request = self._txn_request(compare, success, failure)
+        request = txn_request(compare, success, failure)
         with translation:
             response = self.kvstub.Txn(request, self.timeout)
         return response.succeeded, [_given(each, response.header) for each in response.responses]
-
-    def _txn_request(self, compare: Iterable[Any], success: Any, failure: Any) -> etcdrpc.TxnRequest:
-        conditions = [condition.build_message() for condition in compare]
-        return etcdrpc.TxnRequest(conditions, self._ops_to_requests(success), self._ops_to_requests(failure))
-
-    def _ops_to_requests(self, ops: Iterable[Any]) -> list[etcdrpc.RequestOp]:
-        return [self._request_op(operation) for operation in ops]
-
-    def _request_op(self, operation: Any) -> etcdrpc.RequestOp:
-        match operation:
-            case transactions.Put():
-                return etcdrpc.RequestOp(request_put=_put_request(operation))
-            case transactions.Get():
-                request = self._build_get_range_request(operation.key, operation.range_end)
-                return etcdrpc.RequestOp(request_range=request)
-            case transactions.Delete():
-                return etcdrpc.RequestOp(request_delete_range=_delete_request(operation))
-            case transactions.Txn():
-                txn = self._txn_request(operation.compare, operation.success, operation.failure)
-                return etcdrpc.RequestOp(request_txn=txn)
-            case _:
-                raise TypeError(f"a transaction has put, get, delete and txn, got {type(operation).__name__}")
 
     def compact(self, revision: int, physical: bool = False) -> None:
         """Discard the history before a revision.
@@ -653,10 +532,6 @@ def client(
     return Etcd3Client(host, port, ca_cert, cert_key, cert_cert, timeout, user, password, grpc_options)
 
 
-def _end(range_end: str | bytes | None) -> bytes:
-    return b"" if range_end is None else utils.to_bytes(range_end)
-
-
 def _prefix(prefix: str | bytes, options: dict[str, Any]) -> tuple[bytes]:
     """The first key of a prefix; its end goes into the options."""
     first = utils.to_bytes(prefix)
@@ -665,22 +540,13 @@ def _prefix(prefix: str | bytes, options: dict[str, Any]) -> tuple[bytes]:
 
 
 def _values(response: etcdrpc.RangeResponse) -> Iterator[Value]:
-    return ((kv.value, KVMetadata(kv, response.header)) for kv in response.kvs)
+    return values(response.kvs, response.header)
 
 
 def _given(response: etcdrpc.ResponseOp, header: Header) -> Any:
+    """The response to an operation as `transaction` returns it."""
     found = response.response_range
-    return response if found is None else [(kv.value, KVMetadata(kv, header)) for kv in found.kvs]
-
-
-def _put_request(put: transactions.Put) -> etcdrpc.PutRequest:
-    return etcdrpc.PutRequest(
-        utils.to_bytes(put.key), utils.to_bytes(put.value), utils.lease_to_id(put.lease), put.prev_kv
-    )
-
-
-def _delete_request(delete: transactions.Delete) -> etcdrpc.DeleteRangeRequest:
-    return etcdrpc.DeleteRangeRequest(utils.to_bytes(delete.key), _end(delete.range_end), delete.prev_kv)
+    return response if found is None else list(values(found.kvs, header))
 
 
 def _alarm(alarm: ActiveAlarm) -> Alarm:

@@ -17,7 +17,7 @@ NOSPACE: Final = 1
 CORRUPT: Final = 2
 
 NO_KEY_VALUE: Final = KeyValue(b"")
-"""What a message has in place of a key-value that was not sent."""
+"""The key-value of a message that has none."""
 
 
 @dataclass(slots=True)

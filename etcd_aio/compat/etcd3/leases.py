@@ -1,11 +1,25 @@
 """Leases, which are not renewed by themselves."""
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
+from typing import Protocol
 
 from etcd_aio.compat.etcd3.etcdrpc import LeaseKeepAliveResponse, LeaseTimeToLiveResponse
 
-if TYPE_CHECKING:
-    from etcd_aio.compat.etcd3.client import MultiEndpointEtcd3Client
+
+class LeaseCalls(Protocol):
+    """The calls of a client that a lease makes."""
+
+    def revoke_lease(self, lease_id: int) -> None:
+        """End a lease."""
+        ...
+
+    def refresh_lease(self, lease_id: int) -> Iterator[LeaseKeepAliveResponse]:
+        """Renew a lease."""
+        ...
+
+    def get_lease_info(self, lease_id: int) -> LeaseTimeToLiveResponse:
+        """Ask how long a lease lasts."""
+        ...
 
 
 class Lease:
@@ -16,9 +30,9 @@ class Lease:
         ttl: the seconds that it lasts after each `refresh`.
     """
 
-    etcd_client: "MultiEndpointEtcd3Client"
+    etcd_client: LeaseCalls
 
-    def __init__(self, lease_id: int, ttl: int, etcd_client: "MultiEndpointEtcd3Client | None" = None) -> None:
+    def __init__(self, lease_id: int, ttl: int, etcd_client: LeaseCalls | None = None) -> None:
         self.id = lease_id
         self.ttl = ttl
         if etcd_client is not None:

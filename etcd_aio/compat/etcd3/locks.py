@@ -4,13 +4,12 @@ import time
 import uuid
 from contextlib import suppress
 from types import TracebackType
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from etcd_aio.compat.etcd3.etcdrpc import LeaseKeepAliveResponse, WatchCreateRequest
 from etcd_aio.compat.etcd3.exceptions import WatchTimedOut
 
 if TYPE_CHECKING:
-    from etcd_aio.compat.etcd3.client import MultiEndpointEtcd3Client
     from etcd_aio.compat.etcd3.leases import Lease
 
 
@@ -30,9 +29,9 @@ class Lock:
 
     lock_prefix = "/locks/"
 
-    etcd_client: "MultiEndpointEtcd3Client"
+    etcd_client: Any  # a client
 
-    def __init__(self, name: str, ttl: int = 60, etcd_client: "MultiEndpointEtcd3Client | None" = None) -> None:
+    def __init__(self, name: str, ttl: int = 60, etcd_client: Any = None) -> None:
         self.name = name
         self.ttl = ttl
         if etcd_client is not None:
@@ -87,7 +86,7 @@ class Lock:
             success=[client.transactions.delete(self.key)],
             failure=[],
         )
-        return was_mine
+        return bool(was_mine)
 
     def refresh(self) -> list[LeaseKeepAliveResponse]:
         """Hold the lock for `ttl` seconds from now.
@@ -102,7 +101,7 @@ class Lock:
     def is_acquired(self) -> bool:
         """Whether this object holds the lock. Asks the server."""
         value, _ = self.etcd_client.get(self.key)
-        return value == self.uuid
+        return bool(value == self.uuid)
 
     def __enter__(self) -> Self:
         self.acquire()

@@ -1,10 +1,31 @@
 """The members of the cluster."""
 
-from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Protocol
 
-if TYPE_CHECKING:
-    from etcd_aio.compat.etcd3.client import Alarm, MultiEndpointEtcd3Client
+
+class Alarm:
+    """An alarm: `alarm_type` is `etcdrpc.NOSPACE` or `etcdrpc.CORRUPT`."""
+
+    def __init__(self, alarm_type: int, member_id: int) -> None:
+        self.alarm_type = alarm_type
+        self.member_id = member_id
+
+
+class MemberCalls(Protocol):
+    """The calls of a client that a member makes."""
+
+    def remove_member(self, member_id: int) -> None:
+        """Remove a member."""
+        ...
+
+    def update_member(self, member_id: int, peer_urls: Iterable[str]) -> None:
+        """Give a member other URLs."""
+        ...
+
+    def list_alarms(self, member_id: int = 0) -> Iterator[Alarm]:
+        """The alarms of a member."""
+        ...
 
 
 class Member:
@@ -17,7 +38,7 @@ class Member:
         client_urls: the URLs for clients.
     """
 
-    _etcd_client: "MultiEndpointEtcd3Client"
+    _etcd_client: MemberCalls
 
     def __init__(
         self,
@@ -25,7 +46,7 @@ class Member:
         name: str,
         peer_urls: Sequence[str],
         client_urls: Sequence[str],
-        etcd_client: "MultiEndpointEtcd3Client | None" = None,
+        etcd_client: MemberCalls | None = None,
     ) -> None:
         self.id = id
         self.name = name
@@ -46,6 +67,6 @@ class Member:
         self._etcd_client.update_member(self.id, peer_urls)
 
     @property
-    def active_alarms(self) -> "Iterator[Alarm]":
+    def active_alarms(self) -> Iterator[Alarm]:
         """The alarms of the member."""
         return self._etcd_client.list_alarms(member_id=self.id)

@@ -1,12 +1,7 @@
 """Conversions that python-etcd3 has in public: of keys, leases and watch responses."""
 
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-
-    from etcd_aio.compat.etcd3.events import Event
-    from etcd_aio.compat.etcd3.watch import WatchResponse
+from collections.abc import Iterable, Iterator
+from typing import Any
 
 
 def increment_last_byte(byte_string: bytes) -> bytes:
@@ -41,7 +36,7 @@ def lease_to_id(lease: Any) -> int:
     return int(getattr(lease, "id", lease))
 
 
-def response_to_event_iterator(response_iterator: "Iterable[WatchResponse]") -> "Iterator[Event]":
+def response_to_event_iterator(response_iterator: Iterable[Any]) -> Iterator[Any]:
     """The events of watch responses, one after the other."""
     for response in response_iterator:
         yield from response.events
