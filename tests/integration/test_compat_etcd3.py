@@ -694,6 +694,27 @@ def test_a_program_runs_unchanged_without_grpc_and_protobuf(shared_server: EtcdS
     assert done.stdout.splitlines() == ["b'1' True", "PutEvent b'1'", "RpcError OUT_OF_RANGE", "[]"]
 
 
+FORGETFUL = """
+import sys, threading
+from etcd_aio.compat import etcd3
+
+client = etcd3.client(host=sys.argv[1], port=int(sys.argv[2]))
+client.add_watch_prefix_callback("", lambda response: response.events)
+events, cancel = client.watch("a")
+threading.Thread(target=list, args=(events,), daemon=True).start()
+client.put("a", "1")
+client.lock("forgetful", ttl=5).acquire()
+print("done")
+"""
+
+
+def test_a_program_that_closes_nothing_ends_in_silence(shared_server: EtcdServer) -> None:
+    url = urlsplit(shared_server.endpoint)
+    program = [sys.executable, "-c", FORGETFUL, str(url.hostname), str(url.port)]
+    done = subprocess.run(program, capture_output=True, text=True, timeout=60)
+    assert (done.stdout, done.stderr, done.returncode) == ("done\n", "", 0)
+
+
 # TLS and users.
 
 

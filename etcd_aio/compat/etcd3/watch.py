@@ -2,8 +2,10 @@
 
 import logging
 import threading
+from asyncio import CancelledError
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
 from itertools import count
 from time import monotonic
 from typing import TYPE_CHECKING, Any, Final, Protocol, Self
@@ -13,7 +15,7 @@ from etcd_aio import Event as AioEvent
 from etcd_aio.compat.etcd3 import etcdrpc, events, utils
 from etcd_aio.compat.etcd3._translation import rpc_error, translated
 from etcd_aio.compat.etcd3.exceptions import RevisionCompactedError, WatchTimedOut
-from etcd_aio.errors import CompactedError
+from etcd_aio.errors import ClientClosedError, CompactedError
 
 if TYPE_CHECKING:
     from etcd_aio import sync
@@ -197,11 +199,14 @@ class Watcher:
                 if watch_id not in self._watches:
                     return
                 _call(callback, _response(batch))
+        except (ClientClosedError, CancelledError):  # the program has closed the client, or ends
+            return
         except Exception as error:  # ends the watch, and this thread: the callback learns it
             if self._watches.pop(watch_id, None) is not None:
                 _call(callback, _as_given(error))
         finally:
-            self.cancel(watch_id)
+            with suppress(ClientClosedError, CancelledError):
+                self.cancel(watch_id)
 
 
 class Responses:
