@@ -4,7 +4,6 @@ import enum
 import pickle
 import sys
 import types
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -25,11 +24,19 @@ from etcd_aio.errors import (
 )
 
 
+class GrpcStatusCode(enum.Enum):
+    """The status codes of grpc are other objects than those of etcd_aio."""
+
+    OUT_OF_RANGE = (11, "out of range")
+    UNAVAILABLE = (14, "unavailable")
+    DATA_LOSS = (15, "data loss")
+
+
 @pytest.fixture
-def grpc(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
+def grpc(monkeypatch: pytest.MonkeyPatch) -> Any:
     """A module in the place of grpc: the program has imported it."""
     module: Any = types.ModuleType("grpc")
-    module.StatusCode = enum.Enum("StatusCode", [code.name for code in StatusCode])
+    module.StatusCode = GrpcStatusCode
     module.RpcError = type("RpcError", (Exception,), {})
     monkeypatch.setitem(sys.modules, "grpc", module)
     return module
