@@ -713,6 +713,39 @@ def test_a_program_that_closes_nothing_ends_in_silence(shared_server: EtcdServer
     assert (done.stdout, done.stderr, done.returncode) == ("done\n", "", 0)
 
 
+FORKING = """
+import os, sys
+from etcd_aio.compat import etcd3
+from etcd_aio.errors import ForkedError
+
+client = etcd3.client(host=sys.argv[1], port=int(sys.argv[2]))
+key = "forking"
+client.put(key, "parent")
+events, cancel = client.watch(key)
+child = os.fork()
+if not child:
+    try:
+        next(events)
+    except ForkedError:
+        cancel()
+    own, cancel = client.watch(key)
+    client.put(key, client.get(key)[0] + b" child")
+    print(next(own).value, flush=True)
+    client.close()
+    os._exit(0)
+assert os.waitpid(child, 0)[1] == 0
+print(next(events).value)
+client.close()
+"""
+
+
+def test_a_forked_child_has_a_client_and_the_parent_its_watch(shared_server: EtcdServer) -> None:
+    url = urlsplit(shared_server.endpoint)
+    program = [sys.executable, "-W", "ignore::DeprecationWarning", "-c", FORKING, str(url.hostname), str(url.port)]
+    done = subprocess.run(program, capture_output=True, text=True, timeout=60)
+    assert (done.stdout, done.stderr, done.returncode) == ("b'parent child'\n" * 2, "", 0)
+
+
 # TLS and users.
 
 

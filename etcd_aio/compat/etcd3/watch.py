@@ -1,6 +1,7 @@
 """Watches: each with a thread for its callback, or read by the thread that waits for one response."""
 
 import logging
+import os
 import threading
 from asyncio import CancelledError
 from collections import deque
@@ -15,7 +16,7 @@ from etcd_aio import Event as AioEvent
 from etcd_aio.compat.etcd3 import etcdrpc, events, utils
 from etcd_aio.compat.etcd3._translation import rpc_error, translated
 from etcd_aio.compat.etcd3.exceptions import RevisionCompactedError, WatchTimedOut
-from etcd_aio.errors import ClientClosedError, CompactedError
+from etcd_aio.errors import ClientClosedError, CompactedError, ForkedError
 
 if TYPE_CHECKING:
     from etcd_aio import sync
@@ -213,7 +214,7 @@ class Responses:
     """The iterator of `watch_response`: takes what the callback of a watch is given.
 
     It ends by `close`. It raises the error that has ended the watch, once, as python-etcd3 names it. If it is not read,
-    the watch waits after a hundred responses.
+    the watch waits after a hundred responses. After a fork the child has none of it: reading it raises `ForkedError`.
 
     Attributes:
         is_closed: whether it has ended.
@@ -222,6 +223,7 @@ class Responses:
     def __init__(self) -> None:
         self._waiting: deque[WatchResponse | Exception] = deque()
         self._changed = threading.Condition()
+        self._process = os.getpid()
         self.is_closed = False
 
     def put(self, response: WatchResponse | Exception) -> None:
@@ -233,14 +235,22 @@ class Responses:
 
     def close(self) -> None:
         """End the iteration."""
+        self.is_closed = True
+        if self._is_forked:  # the lock may be held by a thread of the parent
+            return
         with self._changed:
-            self.is_closed = True
             self._changed.notify_all()
 
     def __iter__(self) -> Self:
         return self
 
+    @property
+    def _is_forked(self) -> bool:
+        return os.getpid() != self._process
+
     def __next__(self) -> WatchResponse:
+        if self._is_forked:
+            raise ForkedError("the watch was made before os.fork(): make a new one in the child process")
         with self._changed:
             self._changed.wait_for(lambda: self.is_closed or self._waiting)
             if self.is_closed:
