@@ -50,6 +50,7 @@ class Call(Generic[T]):
         "_submit",
         "_task",
         "_undo",
+        "_work",
     )
 
     def __init__(
@@ -71,6 +72,7 @@ class Call(Generic[T]):
         self._is_signalled = self._is_over = self._is_interrupted = False
         self._error: BaseException | None = None
         self._result: object = None
+        self._work: Coroutine[Any, Any, object]
         self._task: asyncio.Task[object] | None = None
         self._inbox: deque[CallerWork] = deque()
 
@@ -96,6 +98,7 @@ class Call(Generic[T]):
             return
         if iscoroutine(result):
             loop = asyncio.get_running_loop()
+            self._work = result
             self._task = asyncio.Task(_boxed(result), loop=loop, name="etcd_aio.call", context=self._context)
             self._task.add_done_callback(self._ended)
         else:
@@ -106,6 +109,7 @@ class Call(Generic[T]):
         try:
             result = task.result()
         except BaseException as error:
+            self._work.close()  # a task that is cancelled before it starts never awaits it
             self._error = error
         else:
             if type(result) is _Raised:
