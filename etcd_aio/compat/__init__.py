@@ -16,6 +16,7 @@ from types import ModuleType
 from typing import Final
 
 CLIENTS: Final = {
+    "aetcd": "etcd_aio.compat.aetcd",
     "etcd3": "etcd_aio.compat.etcd3",
 }
 """The names that programs import, and the packages that they get then."""

@@ -1,0 +1,42 @@
+"""The API of aetcd 1.0 on etcd_aio: asyncio, keys and values in bytes, no TLS.
+
+A watch and a call outlast what aetcd's do not: a lost connection, a leader that changes, an expired token. There is no
+gRPC: `rpc` has the names that applications use, and no messages and stubs.
+"""
+
+from typing import TYPE_CHECKING
+
+from etcd_aio.exports import late_names
+
+if TYPE_CHECKING:
+    from etcd_aio.compat.aetcd.client import Alarm as Alarm
+    from etcd_aio.compat.aetcd.client import Client as Client
+    from etcd_aio.compat.aetcd.client import Status as Status
+    from etcd_aio.compat.aetcd.exceptions import ClientError as ClientError
+    from etcd_aio.compat.aetcd.exceptions import ConnectionFailedError as ConnectionFailedError
+    from etcd_aio.compat.aetcd.exceptions import ConnectionTimeoutError as ConnectionTimeoutError
+    from etcd_aio.compat.aetcd.exceptions import DuplicateLeaseError as DuplicateLeaseError
+    from etcd_aio.compat.aetcd.exceptions import InternalError as InternalError
+    from etcd_aio.compat.aetcd.exceptions import InvalidArgumentError as InvalidArgumentError
+    from etcd_aio.compat.aetcd.exceptions import PreconditionFailedError as PreconditionFailedError
+    from etcd_aio.compat.aetcd.exceptions import RevisionCompactedError as RevisionCompactedError
+    from etcd_aio.compat.aetcd.exceptions import UnauthenticatedError as UnauthenticatedError
+    from etcd_aio.compat.aetcd.exceptions import WatchTimeoutError as WatchTimeoutError
+    from etcd_aio.compat.aetcd.leases import Lease as Lease
+    from etcd_aio.compat.aetcd.locks import Lock as Lock
+    from etcd_aio.compat.aetcd.members import Member as Member
+    from etcd_aio.compat.aetcd.rtypes import Delete as Delete
+    from etcd_aio.compat.aetcd.rtypes import DeleteRange as DeleteRange
+    from etcd_aio.compat.aetcd.rtypes import Event as Event
+    from etcd_aio.compat.aetcd.rtypes import EventKind as EventKind
+    from etcd_aio.compat.aetcd.rtypes import Get as Get
+    from etcd_aio.compat.aetcd.rtypes import GetRange as GetRange
+    from etcd_aio.compat.aetcd.rtypes import KeyValue as KeyValue
+    from etcd_aio.compat.aetcd.rtypes import Put as Put
+    from etcd_aio.compat.aetcd.rtypes import ResponseHeader as ResponseHeader
+    from etcd_aio.compat.aetcd.rtypes import Watch as Watch
+    from etcd_aio.compat.aetcd.transactions import Transactions as Transactions
+    from etcd_aio.compat.aetcd.watcher import Watcher as Watcher
+    from etcd_aio.compat.aetcd.watcher import WatcherCallback as WatcherCallback
+else:
+    __getattr__, __dir__, __all__ = late_names(__name__)
