@@ -126,6 +126,12 @@ EXPORTS = {
         "etcd_aio.compat.aetcd.transactions": "Transactions",
         "etcd_aio.compat.aetcd.watcher": "Watcher WatcherCallback",
     },
+    "etcd_aio.compat.etcd3gw": {
+        "etcd_aio.compat.etcd3gw": "types utils",
+        "etcd_aio.compat.etcd3gw.client": "Etcd3Client client",
+        "etcd_aio.compat.etcd3gw.lease": "Lease",
+        "etcd_aio.compat.etcd3gw.lock": "Lock",
+    },
     "etcd_aio.concurrency": {
         "etcd_aio.concurrency.election": "Election Leaders",
         "etcd_aio.concurrency.holding": "Holding",
