@@ -1,11 +1,14 @@
 """The API of aetcd 1.0 on etcd_aio: asyncio, keys and values in bytes, no TLS.
 
-A watch and a call outlast what aetcd's do not: a lost connection, a leader that changes, an expired token. There is no
-gRPC: `rpc` has the names that applications use, and no messages and stubs.
+Different on purpose: no call waits without a limit (30 s where the client has no `timeout`); calls and watches survive
+a lost connection, another leader and an expired token, and a watch ends only after 10 s without a server; a lock leaves
+no lease behind when it is not acquired. There is no gRPC: `rpc` has the names that applications use, without messages
+and stubs.
 """
 
 from typing import TYPE_CHECKING
 
+from etcd_aio import compat
 from etcd_aio.exports import late_names
 
 if TYPE_CHECKING:
@@ -40,3 +43,8 @@ if TYPE_CHECKING:
     from etcd_aio.compat.aetcd.watcher import WatcherCallback as WatcherCallback
 else:
     __getattr__, __dir__, __all__ = late_names(__name__)
+
+
+def install() -> None:
+    """Let `import aetcd` find this package: `etcd_aio.compat.install("aetcd")`."""
+    compat.install("aetcd")

@@ -10,6 +10,7 @@ from etcd_aio import KeyRange, Operation, RangeResult, SortBy, SortOrder, op
 from etcd_aio import KeyValue as AioKeyValue
 from etcd_aio.admin import Alarm as AioAlarm
 from etcd_aio.admin import Member as AioMember
+from etcd_aio.compat._limits import CALL_SECONDS
 from etcd_aio.compat.aetcd import rpc, transactions
 from etcd_aio.compat.aetcd.exceptions import ClientError, WatchTimeoutError, WrongArgumentError, translating
 from etcd_aio.compat.aetcd.leases import Lease, LeaseKeepAlive, LeaseTimeToLive
@@ -88,7 +89,7 @@ class Client:
         port: its port.
         username: a user, who logs in with the first call.
         password: of the user.
-        timeout: seconds for a call; None for no limit.
+        timeout: seconds for a call. Default: 30.
         options: of gRPC's channel: `grpc.keepalive_time_ms`, `grpc.keepalive_timeout_ms`,
             `grpc.max_receive_message_length` and `grpc.max_send_message_length` count, others do not.
         connect_wait_timeout: not used: connecting waits for nothing.
@@ -131,7 +132,7 @@ class Client:
                 self._endpoint,
                 auth=self._auth,
                 allow_insecure_auth=True,
-                timeout=self._timeout,
+                timeout=CALL_SECONDS if self._timeout is None else self._timeout,
                 fail_fast=True,
                 **options,
             )
@@ -287,7 +288,7 @@ class Client:
             WatchTimeoutError: it was not created in time.
         """
         request = WatchRequest(key, range_end, start_revision, progress_notify, kind, prev_kv, watch_id, fragment)
-        opened = await open_watch(self.aio, request, self._timeout)
+        opened = await open_watch(self.aio, request)
         return Watch(lambda: opened, opened.cancel, opened.watch_id)
 
     async def watch_prefix(
@@ -325,7 +326,7 @@ class Client:
             WatchTimeoutError: none came in time.
         """
         request = WatchRequest(key, range_end, start_revision, progress_notify, kind, prev_kv, watch_id, fragment)
-        opened = await open_watch(self.aio, request, self._timeout)
+        opened = await open_watch(self.aio, request)
         try:
             async with asyncio.timeout(timeout):
                 return await anext(opened)

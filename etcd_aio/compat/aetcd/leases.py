@@ -73,5 +73,5 @@ class LeaseTimeToLive:
     header: Header
     ID: int
     TTL: int
-    grantedTTL: int  # noqa: N815 - as of etcd's message
+    grantedTTL: int
     keys: list[bytes]

@@ -204,7 +204,7 @@ class ResponseOp:
         self.response_range = response if isinstance(response, RangeResult) else None
         self.response_txn = TxnResponse(response) if isinstance(response, TxnResult) else None
 
-    def WhichOneof(self, _: str) -> str | None:  # noqa: N802 - as of the messages of protobuf
+    def WhichOneof(self, _: str) -> str | None:
         """The name of the attribute that is set."""
         return next((name for name, value in vars(self).items() if value is not None), None)
 

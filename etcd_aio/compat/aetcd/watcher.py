@@ -11,6 +11,7 @@ from etcd_aio import Client as AioClient
 from etcd_aio import ClientClosedError, EtcdError, EtcdTimeoutError, EventType, WatchFilter
 from etcd_aio import Event as AioEvent
 from etcd_aio import KeyValue as AioKeyValue
+from etcd_aio.compat._limits import OUTAGE_SECONDS
 from etcd_aio.compat._ranges import named_keys
 from etcd_aio.compat.aetcd.exceptions import ClientError, RevisionCompactedError, WatchTimeoutError, translated
 from etcd_aio.compat.aetcd.rtypes import Event, EventKind
@@ -20,7 +21,7 @@ from etcd_aio.errors import CompactedError, PermissionDeniedError
 if TYPE_CHECKING:
     from etcd_aio import Watcher as AioWatcher
 
-_log: Final = logging.getLogger(__name__)
+_log: Final = logging.getLogger("aetcd.watcher")  # as programs that configure logging know it
 _FILTERS: Final = {EventKind.PUT: WatchFilter.NO_DELETE, EventKind.DELETE: WatchFilter.NO_PUT}
 _NUMBERS: Final = {EventType.PUT: 0, EventType.DELETE: 1}
 _NOTHING: Final = AioKeyValue(b"")  # aetcd's value for a key that did not exist before
@@ -81,13 +82,12 @@ class OpenWatch:
         await self._watcher.aclose()
 
 
-async def open_watch(client: AioClient, request: WatchRequest, timeout: float | None) -> OpenWatch:
+async def open_watch(client: AioClient, request: WatchRequest) -> OpenWatch:
     """Create a watch on a server.
 
     Args:
-        client: that of etcd_aio.
+        client: that of etcd_aio. Its timeout counts.
         request: of the watch.
-        timeout: seconds until it is created; None for no limit.
 
     Raises:
         WatchTimeoutError: it was not created in time.
@@ -99,7 +99,7 @@ async def open_watch(client: AioClient, request: WatchRequest, timeout: float | 
         raise TypeError(f"kind must be an EventKind, got {type(kind).__name__}")
     compacted = 0
     try:
-        await _check_reachable(client, timeout)
+        await _check_reachable(client)
         watcher = client.watch(
             **named_keys(request.key, request.range_end),
             start_revision=request.start_revision or 0,
@@ -107,7 +107,7 @@ async def open_watch(client: AioClient, request: WatchRequest, timeout: float | 
             filters=() if kind is None else (_FILTERS[kind],),
             prev_kv=request.prev_kv,
             fragment=request.fragment or None,
-            timeout=timeout,
+            max_outage=OUTAGE_SECONDS,
         )
         try:
             await watcher.__aenter__()
@@ -120,11 +120,11 @@ async def open_watch(client: AioClient, request: WatchRequest, timeout: float | 
     return OpenWatch(watcher, request, compacted)
 
 
-async def _check_reachable(client: AioClient, timeout: float | None) -> None:
+async def _check_reachable(client: AioClient) -> None:
     """Raise the error of a server that cannot be reached: a watch would wait for it."""
     if not any(endpoint.state.name == "READY" for endpoint in client.statistics()):
         with suppress(PermissionDeniedError):
-            await client.get(b"\0", serializable=True, keys_only=True, timeout=timeout)
+            await client.get(b"\0", serializable=True, keys_only=True)
 
 
 Callback: TypeAlias = Callable[[Event | ClientError], Awaitable[None]]
@@ -154,13 +154,12 @@ class Watcher:
 
     Args:
         client: a client of etcd_aio, in the place of the stub that aetcd has here.
-        timeout: seconds in which a watch is created; None for no limit.
+        timeout: not used: that of the client counts.
         metadata: not used.
     """
 
     def __init__(self, client: AioClient, timeout: float | None = None, metadata: object = None) -> None:
         self._client = client
-        self._timeout = timeout
         self._open: dict[int, OpenWatch] = {}
         self._tasks: set[asyncio.Task[None]] = set()
 
@@ -186,7 +185,7 @@ class Watcher:
             ClientError: it cannot be created.
         """
         request = WatchRequest(key, range_end, start_revision, progress_notify, kind, prev_kv, watch_id, fragment)
-        opened = await open_watch(self._client, request, self._timeout)
+        opened = await open_watch(self._client, request)
         made = WatcherCallback(callback)
         made.watch_id, made.prev_kv = opened.watch_id, prev_kv
         self._open[opened.watch_id] = opened

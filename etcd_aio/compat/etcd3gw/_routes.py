@@ -8,36 +8,35 @@ from etcd_aio.compat.etcd3gw._json import Fields, to_json
 from etcd_aio.errors import LeaseNotFoundError
 from etcd_aio.sync import Client
 
-Timeout: TypeAlias = float | None
-Route: TypeAlias = Callable[[Client, Fields, Timeout], dict[str, Any]]
+Route: TypeAlias = Callable[[Client, Fields, float], dict[str, Any]]
 
 
 def _operated(make: Callable[[Fields], Any]) -> Route:
-    def serve(client: Client, request: Fields, timeout: Timeout) -> dict[str, Any]:
+    def serve(client: Client, request: Fields, timeout: float) -> dict[str, Any]:
         found: dict[str, Any] = to_json(client.do(make(request), timeout=timeout))
         return found
 
     return serve
 
 
-def _compact(client: Client, request: Fields, timeout: Timeout) -> Any:
+def _compact(client: Client, request: Fields, timeout: float) -> Any:
     result = client.compact(request.number("revision"), physical=request.flag("physical"), timeout=timeout)
     return to_json(result)
 
 
-def _grant(client: Client, request: Fields, timeout: Timeout) -> Any:
+def _grant(client: Client, request: Fields, timeout: float) -> Any:
     return to_json(client.leases.grant(request.number("TTL"), request.number("ID") or None, timeout=timeout))
 
 
-def _revoke(client: Client, request: Fields, timeout: Timeout) -> Any:
+def _revoke(client: Client, request: Fields, timeout: float) -> Any:
     return to_json(client.leases.revoke(request.number("ID"), timeout=timeout))
 
 
-def _time_to_live(client: Client, request: Fields, timeout: Timeout) -> Any:
+def _time_to_live(client: Client, request: Fields, timeout: float) -> Any:
     return to_json(client.leases.time_to_live(request.number("ID"), request.flag("keys"), timeout=timeout))
 
 
-def _keep_alive(client: Client, request: Fields, timeout: Timeout) -> Any:
+def _keep_alive(client: Client, request: Fields, timeout: float) -> Any:
     lease = request.number("ID")
     try:
         return {"result": to_json(client.leases.keep_alive_once(lease, timeout=timeout))}
@@ -45,17 +44,17 @@ def _keep_alive(client: Client, request: Fields, timeout: Timeout) -> Any:
         return {"result": {"header": {}, "ID": str(lease)}}
 
 
-def _leases(client: Client, _: Fields, timeout: Timeout) -> Any:
+def _leases(client: Client, _: Fields, timeout: float) -> Any:
     return to_json(client.leases.list(timeout=timeout))
 
 
-def _status(client: Client, _: Fields, timeout: Timeout) -> Any:
+def _status(client: Client, _: Fields, timeout: float) -> Any:
     found = to_json(client.maintenance.status(client.endpoints[0], timeout=timeout))
     found["raftTerm"] = found.pop("raft_term")  # a header has the other name
     return found
 
 
-def _members(client: Client, _: Fields, timeout: Timeout) -> Any:
+def _members(client: Client, _: Fields, timeout: float) -> Any:
     return to_json(client.cluster.members(timeout=timeout))
 
 

@@ -11,6 +11,7 @@ from typing import Any, Final, Literal, Self, overload
 from uuid import uuid4
 
 from etcd_aio import TLS, EtcdError, EtcdTimeoutError, KeyRange
+from etcd_aio.compat._limits import CALL_SECONDS
 from etcd_aio.compat.etcd3gw import types, watch
 from etcd_aio.compat.etcd3gw._errors import refused, translated, translating, unknown_route
 from etcd_aio.compat.etcd3gw._json import Fields
@@ -53,7 +54,7 @@ class Etcd3Client:
         ca_cert: the file of the CA that verifies the server.
         cert_key: the file of the key of `cert_cert`.
         cert_cert: the file of the client's certificate.
-        timeout: seconds for a call; None for no limit.
+        timeout: seconds for a call. Default: 30.
         api_path: the beginning of the paths of `get_url`. Default: `/v3/`.
         session: a session of requests, of which `verify`, `cert` and the header `Authorization` count. Requests do not
             go through it.
@@ -93,6 +94,11 @@ class Etcd3Client:
         host = f"[{self.host}]" if ":" in self.host else self.host
         return f"{self.protocol}://{host}:{self.port}"
 
+    @property
+    def seconds(self) -> float:
+        """The time that a call has."""
+        return CALL_SECONDS if self.timeout is None else self.timeout
+
     def get_url(self, path: str) -> str:
         """The URL of a call, for `post`."""
         return self.base_url + self.api_path + path.lstrip("/")
@@ -115,7 +121,7 @@ class Etcd3Client:
                 auth=auth,
                 token=token if isinstance(token, str) else None,
                 allow_insecure_auth=True,
-                timeout=self.timeout,
+                timeout=self.seconds,
                 fail_fast=True,
                 allow_in_loop=True,
             )
@@ -173,7 +179,7 @@ class Etcd3Client:
             route = ROUTES.get(path)
             if route is None:
                 raise unknown_route(path)
-            return route(self.sync, request, self.timeout)
+            return route(self.sync, request, self.seconds)
         except EtcdError as error:
             raise translated(error) from error
         except (LookupError, TypeError, ValueError) as error:
@@ -183,7 +189,7 @@ class Etcd3Client:
         made = self._made(auth)
         try:
             with suppress(PermissionDeniedError):
-                made.get(b"\0", serializable=True, keys_only=True, timeout=self.timeout)
+                made.get(b"\0", serializable=True, keys_only=True)
         except BaseException:
             made.close()
             raise

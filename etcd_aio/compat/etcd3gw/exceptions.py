@@ -1,7 +1,7 @@
 """The errors of etcd3gw."""
 
 
-class Etcd3Exception(Exception):  # noqa: N818 - its name
+class Etcd3Exception(Exception):
     """Base of every error of a call. Its text is the reason that belongs to a status of HTTP.
 
     Attributes:

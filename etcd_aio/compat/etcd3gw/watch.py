@@ -8,6 +8,7 @@ from threading import Thread
 from typing import TYPE_CHECKING, Any, Final
 
 from etcd_aio import ClientClosedError, EtcdError, Event, WatchFilter
+from etcd_aio.compat._limits import OUTAGE_SECONDS
 from etcd_aio.compat._ranges import named_keys
 from etcd_aio.compat.etcd3gw._errors import translated, translating
 from etcd_aio.compat.etcd3gw._json import to_json
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
     from etcd_aio.compat.etcd3gw import types
     from etcd_aio.compat.etcd3gw.client import Etcd3Client
 
-_log: Final = logging.getLogger(__name__)
+_log: Final = logging.getLogger("etcd3gw.watch")  # as programs that configure logging know it
 _FILTERS: Final = {
     "NOPUT": WatchFilter.NO_PUT,
     0: WatchFilter.NO_PUT,
@@ -65,7 +66,7 @@ def open_watch(
         Etcd3Exception: the watch cannot be created.
     """
     warn_of(unknown)
-    aio, timeout = client.sync, client.timeout
+    aio, timeout = client.sync, client.seconds
     with translating():
         if not any(endpoint.state.name == "READY" for endpoint in aio.statistics()):
             # The error of a server that cannot be reached comes at once: a watch would wait for it.
@@ -78,6 +79,7 @@ def open_watch(
             filters=[_FILTERS[one] for one in filters or ()],
             prev_kv=bool(prev_kv),
             fragment=fragment,
+            max_outage=OUTAGE_SECONDS,
             timeout=timeout,
         )
         return watcher.__enter__()
