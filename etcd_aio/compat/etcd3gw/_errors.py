@@ -45,14 +45,19 @@ def translated(error: EtcdError) -> Etcd3Exception:
     """The error of etcd3gw that stands for one of etcd_aio."""
     match error:
         case EtcdTimeoutError():
-            return ConnectionTimeoutError(str(error), str(error))
+            return local(str(error), ConnectionTimeoutError)
         case TransportError():
-            return ConnectionFailedError(str(error), str(error))
+            return local(str(error), ConnectionFailedError)
         case InvalidRequestError():
             return refused(error.message)
     code = StatusCode.UNKNOWN if error.code is None else error.code
     status = _STATUSES.get(code, HTTPStatus.INTERNAL_SERVER_ERROR)
     return _CLASSES.get(status, Etcd3Exception)(_body(error.message, code), status.phrase)
+
+
+def local(reason: str, kind: type[Etcd3Exception] = Etcd3Exception) -> Etcd3Exception:
+    """An error that no server has answered with: its text is the detail, too."""
+    return kind(reason, reason)
 
 
 def refused(reason: str) -> Etcd3Exception:

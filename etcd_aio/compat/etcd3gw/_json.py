@@ -88,8 +88,9 @@ class Fields:
         return bool(self._values.get(_plain(name), False))
 
     def data(self, name: str) -> bytes:
-        """Bytes, which are Base64."""
-        return b64decode(self._values.get(_plain(name), ""))
+        """Bytes, which are Base64: also that of URLs, and without its padding, as etcd's gateway takes it."""
+        text = str(self._values.get(_plain(name), "")).replace("-", "+").replace("_", "/").rstrip("=")
+        return b64decode(text + "=" * (-len(text) % 4), validate=True)
 
     def text(self, name: str) -> str:
         """Text."""

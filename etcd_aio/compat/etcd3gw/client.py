@@ -13,7 +13,7 @@ from uuid import uuid4
 from etcd_aio import TLS, EtcdError, EtcdTimeoutError, KeyRange
 from etcd_aio.compat._limits import CALL_SECONDS
 from etcd_aio.compat.etcd3gw import types, watch
-from etcd_aio.compat.etcd3gw._errors import refused, translated, translating, unknown_route
+from etcd_aio.compat.etcd3gw._errors import local, refused, translated, translating, unknown_route
 from etcd_aio.compat.etcd3gw._json import Fields
 from etcd_aio.compat.etcd3gw._routes import AUTHENTICATE, ROUTES, route_of
 from etcd_aio.compat.etcd3gw.exceptions import Etcd3Exception, WatchTimedOut
@@ -425,10 +425,10 @@ class Etcd3Client:
                 return watch.shown(watcher.next(timeout))
         except Etcd3Exception as error:
             if isinstance(error.__cause__, EtcdTimeoutError):
-                raise WatchTimedOut(f"no event came within {timeout} seconds") from None
+                raise local(f"no event came within {timeout} seconds", WatchTimedOut) from None
             raise
         except StopIteration:
-            raise Etcd3Exception("the client was closed", "the client was closed") from None
+            raise local("the client was closed") from None
         finally:
             watcher.close()
 

@@ -5,6 +5,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 from uuid import uuid1
 
+from etcd_aio.compat.etcd3gw._errors import local
 from etcd_aio.compat.etcd3gw.exceptions import Etcd3Exception
 from etcd_aio.compat.etcd3gw.utils import DEFAULT_TIMEOUT, LOCK_PREFIX, _encode
 
@@ -73,7 +74,7 @@ class Lock:
             Etcd3Exception: it was not acquired.
         """
         if self.lease is None:
-            raise Etcd3Exception("the lock has no lease: acquire it first")
+            raise local("the lock has no lease: acquire it first")
         return self.lease.refresh()
 
     def is_acquired(self) -> bool:
