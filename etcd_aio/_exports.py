@@ -111,6 +111,7 @@ EXPORTS = {
         "etcd_aio.codec.wire": "MAX_DEPTH",
     },
     "etcd_aio.compat.aetcd": {
+        "etcd_aio.compat.aetcd": "exceptions leases locks members rpc rtypes transactions utils watcher",
         "etcd_aio.compat.aetcd.client": "Alarm Client Status",
         "etcd_aio.compat.aetcd.exceptions": (
             "ClientError ConnectionFailedError ConnectionTimeoutError DuplicateLeaseError InternalError "
@@ -127,7 +128,7 @@ EXPORTS = {
         "etcd_aio.compat.aetcd.watcher": "Watcher WatcherCallback",
     },
     "etcd_aio.compat.etcd3gw": {
-        "etcd_aio.compat.etcd3gw": "types utils",
+        "etcd_aio.compat.etcd3gw": "exceptions lease lock types utils watch",
         "etcd_aio.compat.etcd3gw.client": "Etcd3Client client",
         "etcd_aio.compat.etcd3gw.lease": "Lease",
         "etcd_aio.compat.etcd3gw.lock": "Lock",

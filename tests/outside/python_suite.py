@@ -68,7 +68,8 @@ class PythonSuite:
         folder = cache / self.name
         archive = f"{self.name}-{self.version}"
         client = self.own_requirements if is_own else _own_dependencies()
-        pip = [virtualenv(_environment(folder, is_own), *self.requirements, *client) / "python", "-m", "pip"]
+        python = virtualenv(_environment(folder, is_own), *self.requirements, *client) / "python"
+        pip: tuple[str | Path, ...] = (python, "-m", "pip")
         from_source = ("--quiet", "--disable-pip-version-check", f"--no-binary={self.name}")
         wanted = f"{self.name}=={self.version}"
         if is_own:

@@ -72,13 +72,14 @@ def report(name: str, outcomes: dict[str, Outcome], is_own: bool, seconds: float
     print(f"{name}: {counts(outcomes)} with {client}; {seconds:.0f} s", flush=True)
     if is_own:
         lines = changed(baseline, outcomes)
+        is_good = not lines
     else:
         print(f"{name}: {counts(baseline)} with its own client", flush=True)
         verdict = judged(baseline, outcomes)
-        lines = verdict.lines()
+        lines, is_good = verdict.lines(), not verdict.missing
     for line in lines:
         print(f"  {line}", flush=True)
-    return not lines if is_own else not verdict.missing
+    return is_good
 
 
 def main(words: Sequence[str]) -> int:

@@ -12,6 +12,15 @@ from etcd_aio import compat
 from etcd_aio.exports import late_names
 
 if TYPE_CHECKING:
+    from etcd_aio.compat.aetcd import exceptions as exceptions
+    from etcd_aio.compat.aetcd import leases as leases
+    from etcd_aio.compat.aetcd import locks as locks
+    from etcd_aio.compat.aetcd import members as members
+    from etcd_aio.compat.aetcd import rpc as rpc
+    from etcd_aio.compat.aetcd import rtypes as rtypes
+    from etcd_aio.compat.aetcd import transactions as transactions
+    from etcd_aio.compat.aetcd import utils as utils
+    from etcd_aio.compat.aetcd import watcher as watcher
     from etcd_aio.compat.aetcd.client import Alarm as Alarm
     from etcd_aio.compat.aetcd.client import Client as Client
     from etcd_aio.compat.aetcd.client import Status as Status

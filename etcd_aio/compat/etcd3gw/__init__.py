@@ -12,8 +12,12 @@ from etcd_aio import compat
 from etcd_aio.exports import late_names
 
 if TYPE_CHECKING:
+    from etcd_aio.compat.etcd3gw import exceptions as exceptions
+    from etcd_aio.compat.etcd3gw import lease as lease
+    from etcd_aio.compat.etcd3gw import lock as lock
     from etcd_aio.compat.etcd3gw import types as types
     from etcd_aio.compat.etcd3gw import utils as utils
+    from etcd_aio.compat.etcd3gw import watch as watch
     from etcd_aio.compat.etcd3gw.client import Etcd3Client as Etcd3Client
     from etcd_aio.compat.etcd3gw.client import client as client
     from etcd_aio.compat.etcd3gw.lease import Lease as Lease

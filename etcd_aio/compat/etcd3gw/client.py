@@ -127,18 +127,19 @@ class Etcd3Client:
             )
 
     def _tls(self) -> TLS | ssl.SSLContext | None:
-        verify, cert = self.session.verify, self.session.cert
+        verify: str | bool = self.session.verify
+        given: tuple[str, str] | str | None = self.session.cert
         if self.protocol != "https":
             return None
-        files = (cert, None) if isinstance(cert, str) else cert or (None, None)
+        cert, key = (given, None) if isinstance(given, str) else given or (None, None)
         if verify is False:
             context = ssl.create_default_context()
             context.check_hostname = False
             context.verify_mode = ssl.CERT_NONE
-            if files[0] is not None:
-                context.load_cert_chain(*files)
+            if cert is not None:
+                context.load_cert_chain(cert, key)
             return context
-        return TLS(ca=verify if isinstance(verify, str) else None, cert=files[0], key=files[1])
+        return TLS(ca=verify if isinstance(verify, str) else None, cert=cert, key=key)
 
     def close(self) -> None:
         """Close the connection, and end all watches. A later call connects again."""
