@@ -110,11 +110,14 @@ def test_tls_by_files_and_by_a_session(portal: BlockingPortal, tmp_path: Path) -
     certificate, key, ca = map(str, files)
     tls = ServerTLS(files[0], files[1], client_ca=files[2])
     with portal.wrap_async_context_manager(EtcdServer(tls=tls)) as server:
-        session = SimpleNamespace(headers={}, verify=False, cert=(certificate, key))
+        session = SimpleNamespace(headers={}, verify=ca, cert=(certificate, key))
         for options in ({"ca_cert": ca, "cert_cert": certificate, "cert_key": key}, {"session": session}):
             with connect(server, protocol="https", **options) as client:
                 client.put("k", "v")
                 assert client.get("k") == [b"v"]
+        session.verify = False
+        with connect(server, protocol="https", session=session) as client, pytest.raises(ValueError, match="refused"):
+            client.sync.get("k")
         with connect(server, protocol="https") as client, pytest.raises(ConnectionFailedError, match="certificate"):
             client.get("k")
 

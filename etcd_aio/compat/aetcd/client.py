@@ -8,19 +8,20 @@ from typing import Any, Final, Protocol, Self
 from etcd_aio import Client as AioClient
 from etcd_aio import KeyRange, Operation, RangeResult, SortBy, SortOrder, op
 from etcd_aio import KeyValue as AioKeyValue
-from etcd_aio.admin import Alarm as AioAlarm
-from etcd_aio.admin import Member as AioMember
 from etcd_aio.compat._limits import CALL_SECONDS
 from etcd_aio.compat.aetcd import rpc, transactions
 from etcd_aio.compat.aetcd.exceptions import ClientError, WatchTimeoutError, WrongArgumentError, translating
 from etcd_aio.compat.aetcd.leases import Lease, LeaseKeepAlive, LeaseTimeToLive
 from etcd_aio.compat.aetcd.locks import Lock
+from etcd_aio.compat.aetcd.members import Alarm as Alarm
 from etcd_aio.compat.aetcd.members import Member
 from etcd_aio.compat.aetcd.rtypes import Delete, DeleteRange, Event, EventKind, Get, GetRange, Put, Watch
 from etcd_aio.compat.aetcd.transactions import BaseCompare, Transactions
 from etcd_aio.compat.aetcd.utils import lease_to_id
 from etcd_aio.compat.aetcd.watcher import WatchRequest, open_watch
 from etcd_aio.errors import LeaseNotFoundError
+from etcd_aio.types import Alarm as AioAlarm
+from etcd_aio.types import Member as AioMember
 
 _NOTHING: Final = AioKeyValue(b"")  # aetcd's value for a key that did not exist before
 _SORT_BY: Final = {
@@ -66,19 +67,6 @@ class Status:
         self.leader = leader
         self.raft_index = raft_index
         self.raft_term = raft_term
-
-
-class Alarm:
-    """An alarm.
-
-    Attributes:
-        alarm_type: its kind, as in `rpc`.
-        member_id: the member that has raised it.
-    """
-
-    def __init__(self, alarm_type: rpc.AlarmType, member_id: int) -> None:
-        self.alarm_type = alarm_type
-        self.member_id = member_id
 
 
 class Client:

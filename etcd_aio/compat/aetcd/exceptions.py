@@ -23,7 +23,7 @@ class ConnectionFailedError(ClientError):
 
 
 class ConnectionTimeoutError(ClientError):
-    """There was no answer in time."""
+    """No answer came in time."""
 
 
 class InternalError(ClientError):

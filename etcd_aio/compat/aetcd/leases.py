@@ -1,46 +1,9 @@
 """Leases: nothing renews them but `refresh`."""
 
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 from etcd_aio import Header
 from etcd_aio.dataclass import dataclass
-
-if TYPE_CHECKING:
-    from etcd_aio.compat.aetcd.client import Client
-
-
-class Lease:
-    """A lease.
-
-    Attributes:
-        id: its number.
-        ttl: the seconds that it was granted for.
-    """
-
-    def __init__(self, lease_id: int, ttl: int, etcd_client: "Client") -> None:
-        self.id = lease_id
-        self.ttl = ttl
-        self._etcd_client = etcd_client
-
-    async def revoke(self) -> None:
-        """End it, which deletes its keys."""
-        await self._etcd_client.revoke_lease(self.id)
-
-    async def refresh(self) -> "LeaseKeepAlive":
-        """Renew it. The `TTL` of the answer is 0 if there is no such lease any more."""
-        return await self._etcd_client.refresh_lease(self.id)
-
-    async def remaining_ttl(self) -> int:
-        """The seconds that are left; -1 if there is no such lease any more."""
-        return (await self._etcd_client.get_lease_info(self.id, keys=False)).TTL
-
-    async def granted_ttl(self) -> int:
-        """The seconds that it was granted for."""
-        return (await self._etcd_client.get_lease_info(self.id, keys=False)).grantedTTL
-
-    async def keys(self) -> list[bytes]:
-        """Its keys."""
-        return (await self._etcd_client.get_lease_info(self.id)).keys
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,3 +38,53 @@ class LeaseTimeToLive:
     TTL: int
     grantedTTL: int
     keys: list[bytes]
+
+
+class LeaseCalls(Protocol):
+    """The calls of a client about leases."""
+
+    async def revoke_lease(self, lease_id: int) -> None:
+        """End a lease."""
+        ...
+
+    async def refresh_lease(self, lease_id: int) -> LeaseKeepAlive:
+        """Renew a lease."""
+        ...
+
+    async def get_lease_info(self, lease_id: int, *, keys: bool = True) -> LeaseTimeToLive:
+        """Get how long a lease still lasts."""
+        ...
+
+
+class Lease:
+    """A lease.
+
+    Attributes:
+        id: its number.
+        ttl: the seconds that it was granted for.
+    """
+
+    def __init__(self, lease_id: int, ttl: int, etcd_client: LeaseCalls) -> None:
+        self.id = lease_id
+        self.ttl = ttl
+        self._etcd_client = etcd_client
+
+    async def revoke(self) -> None:
+        """End it, which deletes its keys."""
+        await self._etcd_client.revoke_lease(self.id)
+
+    async def refresh(self) -> LeaseKeepAlive:
+        """Renew it. The `TTL` of the answer is 0 if there is no such lease any more."""
+        return await self._etcd_client.refresh_lease(self.id)
+
+    async def remaining_ttl(self) -> int:
+        """The seconds that are left; -1 if there is no such lease any more."""
+        return (await self._etcd_client.get_lease_info(self.id, keys=False)).TTL
+
+    async def granted_ttl(self) -> int:
+        """The seconds that it was granted for."""
+        return (await self._etcd_client.get_lease_info(self.id, keys=False)).grantedTTL
+
+    async def keys(self) -> list[bytes]:
+        """Its keys."""
+        return (await self._etcd_client.get_lease_info(self.id)).keys

@@ -1,19 +1,44 @@
 """Locks: a key with a value of its own and a lease, as aetcd has them, so that both clients may share one."""
 
 import asyncio
+from collections.abc import Iterable
 from contextlib import suppress
 from types import TracebackType
-from typing import TYPE_CHECKING, Final, Self
+from typing import Any, Final, Protocol, Self
 from uuid import uuid1
 
-from etcd_aio import EtcdTimeoutError
+from etcd_aio import Client, EtcdTimeoutError
 from etcd_aio.compat.aetcd.exceptions import ClientError, translating
-
-if TYPE_CHECKING:
-    from etcd_aio.compat.aetcd.client import Client
-    from etcd_aio.compat.aetcd.leases import Lease, LeaseKeepAlive
+from etcd_aio.compat.aetcd.leases import Lease, LeaseKeepAlive
+from etcd_aio.compat.aetcd.rtypes import Get
+from etcd_aio.compat.aetcd.transactions import BaseCompare, Transactions
 
 _REVOKE_SECONDS: Final = 2.0
+
+
+class LockCalls(Protocol):
+    """The calls of a client that a lock makes."""
+
+    transactions: Transactions
+
+    @property
+    def aio(self) -> Client:
+        """The client of etcd_aio."""
+        ...
+
+    async def get(self, key: bytes) -> Get | None:
+        """Get a key."""
+        ...
+
+    async def lease(self, ttl: int) -> Lease:
+        """Grant a lease."""
+        ...
+
+    async def transaction(
+        self, compare: Iterable[BaseCompare], success: Iterable[Any] | None = None, failure: Iterable[Any] | None = None
+    ) -> tuple[bool, list[Any]]:
+        """Do some operations if all comparisons hold, and others if not."""
+        ...
 
 
 class Lock:
@@ -27,7 +52,7 @@ class Lock:
         revision: that of its put; after a try that failed, that of its holder.
     """
 
-    def __init__(self, client: "Client", key: bytes, ttl: int) -> None:
+    def __init__(self, client: LockCalls, key: bytes, ttl: int) -> None:
         self._client = client
         self.key = key
         self.ttl = ttl
@@ -88,7 +113,7 @@ class Lock:
         )
         return is_released
 
-    async def refresh(self) -> "LeaseKeepAlive":
+    async def refresh(self) -> LeaseKeepAlive:
         """Renew the lock.
 
         Raises:

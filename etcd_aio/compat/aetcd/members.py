@@ -1,10 +1,38 @@
-"""Members of the cluster."""
+"""Members of the cluster, and their alarms."""
 
-from collections.abc import Iterable
-from typing import TYPE_CHECKING
+from collections.abc import AsyncIterator, Iterable
+from typing import Protocol
 
-if TYPE_CHECKING:
-    from etcd_aio.compat.aetcd.client import Alarm, Client
+from etcd_aio.compat.aetcd.rpc import AlarmType
+
+
+class Alarm:
+    """An alarm.
+
+    Attributes:
+        alarm_type: its kind, as in `rpc`.
+        member_id: the member that has raised it.
+    """
+
+    def __init__(self, alarm_type: AlarmType, member_id: int) -> None:
+        self.alarm_type = alarm_type
+        self.member_id = member_id
+
+
+class MemberCalls(Protocol):
+    """The calls of a client about members."""
+
+    async def remove_member(self, member_id: int) -> None:
+        """Remove a member."""
+        ...
+
+    async def update_member(self, member_id: int, peer_urls: Iterable[str]) -> None:
+        """Change the URLs of a member."""
+        ...
+
+    def list_alarms(self, member_id: int = 0) -> AsyncIterator[Alarm]:
+        """Iterate over the alarms of a member."""
+        ...
 
 
 class Member:
@@ -18,7 +46,7 @@ class Member:
     """
 
     def __init__(
-        self, id: int, name: str, peer_urls: Iterable[str], client_urls: Iterable[str], etcd_client: "Client"
+        self, id: int, name: str, peer_urls: Iterable[str], client_urls: Iterable[str], etcd_client: MemberCalls
     ) -> None:
         self.id = id
         self.name = name
@@ -37,6 +65,6 @@ class Member:
         """Change its URLs for other members."""
         await self._etcd_client.update_member(self.id, peer_urls)
 
-    async def active_alarms(self) -> "list[Alarm]":
+    async def active_alarms(self) -> list[Alarm]:
         """The alarms that it has raised."""
         return [alarm async for alarm in self._etcd_client.list_alarms(member_id=self.id)]

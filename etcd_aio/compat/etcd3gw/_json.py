@@ -97,7 +97,7 @@ class Fields:
         return str(self._values.get(_plain(name), ""))
 
     def word(self, name: str, words: Sequence[Any]) -> Any:
-        """One of some words, given by its name or number; the first one if it is left out.
+        """Read a word, given by its name or number; the first one if it is left out.
 
         Raises:
             ValueError: there is no such word.

@@ -2,7 +2,6 @@
 
 import json as encoder
 import os
-import ssl
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from threading import Lock as ThreadLock
@@ -34,7 +33,7 @@ class Session:
 
     Attributes:
         headers: of requests; `Authorization` is a token.
-        verify: the file of the CA; True for those of the system, False to verify nothing.
+        verify: the file of the CA; True for those of the system. False is refused.
         cert: the files of the client's certificate and of its key.
     """
 
@@ -126,19 +125,14 @@ class Etcd3Client:
                 allow_in_loop=True,
             )
 
-    def _tls(self) -> TLS | ssl.SSLContext | None:
+    def _tls(self) -> TLS | None:
         verify: str | bool = self.session.verify
         given: tuple[str, str] | str | None = self.session.cert
         if self.protocol != "https":
             return None
         cert, key = (given, None) if isinstance(given, str) else given or (None, None)
         if verify is False:
-            context = ssl.create_default_context()
-            context.check_hostname = False
-            context.verify_mode = ssl.CERT_NONE
-            if cert is not None:
-                context.load_cert_chain(cert, key)
-            return context
+            raise ValueError("a session with verify=False is refused: give the file of the CA that signed the server")
         return TLS(ca=verify if isinstance(verify, str) else None, cert=cert, key=key)
 
     def close(self) -> None:

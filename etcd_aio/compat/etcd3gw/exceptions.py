@@ -26,7 +26,7 @@ class ConnectionFailedError(Etcd3Exception):
 
 
 class ConnectionTimeoutError(Etcd3Exception):
-    """There was no answer in time."""
+    """No answer came in time."""
 
 
 class PreconditionFailedError(Etcd3Exception):

@@ -1,11 +1,20 @@
 """Leases: nothing renews them but `refresh`."""
 
-from typing import TYPE_CHECKING
+from typing import Any, Protocol
 
 from etcd_aio.compat.etcd3gw.utils import _decode
 
-if TYPE_CHECKING:
-    from etcd_aio.compat.etcd3gw.client import Etcd3Client
+
+class LeaseCalls(Protocol):
+    """The calls of a client about leases."""
+
+    def get_url(self, path: str) -> str:
+        """The URL of a call."""
+        ...
+
+    def post(self, url: str, *, json: Any) -> Any:
+        """Make a call."""
+        ...
 
 
 class Lease:
@@ -16,7 +25,7 @@ class Lease:
         client: sends the calls.
     """
 
-    def __init__(self, id: int, client: "Etcd3Client") -> None:
+    def __init__(self, id: int, client: LeaseCalls) -> None:
         self.id = id
         self.client = client
 

@@ -1,17 +1,32 @@
 """Locks: a key with a value of its own and a lease, as etcd3gw has them, so that both clients may share one."""
 
+from collections.abc import Mapping
 from contextlib import suppress
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Protocol, Self
 from uuid import uuid1
 
 from etcd_aio.compat.etcd3gw._errors import local
 from etcd_aio.compat.etcd3gw.exceptions import Etcd3Exception
+from etcd_aio.compat.etcd3gw.lease import Lease
+from etcd_aio.compat.etcd3gw.types import TxnResponse
 from etcd_aio.compat.etcd3gw.utils import DEFAULT_TIMEOUT, LOCK_PREFIX, _encode
 
-if TYPE_CHECKING:
-    from etcd_aio.compat.etcd3gw.client import Etcd3Client
-    from etcd_aio.compat.etcd3gw.lease import Lease
+
+class LockCalls(Protocol):
+    """The calls of a client that a lock makes."""
+
+    def get(self, key: str) -> list[bytes]:
+        """Get the values of a key."""
+        ...
+
+    def lease(self, ttl: int) -> Lease:
+        """Grant a lease."""
+        ...
+
+    def transaction(self, txn: Mapping[str, Any]) -> TxnResponse:
+        """Do some operations if all comparisons hold."""
+        ...
 
 
 class Lock:
@@ -25,7 +40,7 @@ class Lock:
         lease: its lease, once it is acquired.
     """
 
-    def __init__(self, name: str, ttl: int = DEFAULT_TIMEOUT, *, client: "Etcd3Client") -> None:
+    def __init__(self, name: str, ttl: int = DEFAULT_TIMEOUT, *, client: LockCalls) -> None:
         self.name = name
         self.ttl = ttl
         self.client = client

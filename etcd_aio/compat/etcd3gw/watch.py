@@ -5,20 +5,18 @@ import warnings
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from threading import Thread
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final, Protocol
 
 from etcd_aio import ClientClosedError, EtcdError, Event, WatchFilter
 from etcd_aio.compat._limits import OUTAGE_SECONDS
 from etcd_aio.compat._ranges import named_keys
+from etcd_aio.compat.etcd3gw import types
 from etcd_aio.compat.etcd3gw._errors import translated, translating
 from etcd_aio.compat.etcd3gw._json import to_json
 from etcd_aio.compat.etcd3gw.utils import to_bytes
 from etcd_aio.errors import PermissionDeniedError
+from etcd_aio.sync import Client as SyncClient
 from etcd_aio.sync import Watcher as SyncWatcher
-
-if TYPE_CHECKING:
-    from etcd_aio.compat.etcd3gw import types
-    from etcd_aio.compat.etcd3gw.client import Etcd3Client
 
 _log: Final = logging.getLogger("etcd3gw.watch")  # as programs that configure logging know it
 _FILTERS: Final = {
@@ -29,6 +27,20 @@ _FILTERS: Final = {
 }
 
 
+class WatchCalls(Protocol):
+    """The client of etcd_aio that a client has, and the time of a call."""
+
+    @property
+    def sync(self) -> SyncClient:
+        """The client of etcd_aio."""
+        ...
+
+    @property
+    def seconds(self) -> float:
+        """The time that a call has."""
+        ...
+
+
 def warn_of(unknown: Iterable[str]) -> None:
     """Tell of arguments that no request of etcd has."""
     if names := ", ".join(unknown):
@@ -36,7 +48,7 @@ def warn_of(unknown: Iterable[str]) -> None:
 
 
 def open_watch(
-    client: "Etcd3Client",
+    client: WatchCalls,
     key: str | bytes,
     *,
     start_revision: int | None = None,
@@ -85,7 +97,7 @@ def open_watch(
         return watcher.__enter__()
 
 
-def shown(event: Event) -> "types.Event":
+def shown(event: Event) -> types.Event:
     """An event as etcd3gw shows it."""
     kv = to_json(event.kv)
     kv["key"] = event.kv.key
@@ -99,7 +111,7 @@ def shown(event: Event) -> "types.Event":
     return found
 
 
-def events(watcher: SyncWatcher) -> "Iterator[types.Event]":
+def events(watcher: SyncWatcher) -> Iterator[types.Event]:
     """Iterate over the events until the watch is closed.
 
     Raises:
@@ -119,7 +131,7 @@ class Watcher:
     """
 
     def __init__(
-        self, client: "Etcd3Client", key: str | bytes, callback: "Callable[[types.Event], object]", **options: Any
+        self, client: WatchCalls, key: str | bytes, callback: Callable[[types.Event], object], **options: Any
     ) -> None:
         self._watcher = open_watch(client, key, **options)
         self._callback = callback
@@ -134,7 +146,7 @@ class Watcher:
         except EtcdError as error:
             _log.warning("a watch has ended: %s", error)
 
-    def _call(self, event: "types.Event") -> None:
+    def _call(self, event: types.Event) -> None:
         try:
             self._callback(event)
         except Exception:
