@@ -34,7 +34,7 @@ Outcomes: TypeAlias = Mapping[str, Outcome]
 
 
 def expected(suite: str) -> dict[str, Outcome]:
-    """The outcomes with the own client of a suite."""
+    """The outcomes of a suite with its own client."""
     return read((_FOLDER / f"{suite}.txt").read_text())
 
 
@@ -65,7 +65,7 @@ def parsed(report: str, top: str) -> dict[str, Outcome]:
     """
     found: dict[str, Outcome] = {}
     for case in ET.fromstring(report).iter("testcase"):
-        name = f"{case.get('classname', '')}.{case.get('name')}".removeprefix(f"{top}.")
+        name = f"{case.get('classname', '')}.{case.get('name')}".removeprefix(f"{top}.").removeprefix(".")
         name = name.encode("unicode_escape").decode()
         outcome = Outcome("passed")
         for child in case:

@@ -67,7 +67,7 @@ def outcomes_of(name: str, is_own: bool, folder: Path, chosen: Sequence[str]) ->
 
 def report(name: str, outcomes: dict[str, Outcome], is_own: bool, seconds: float) -> bool:
     """Print what a run has shown. Returns whether all is as it should be."""
-    baseline = expected(name)
+    baseline = expected(SUITES[name].expected)
     client = "its own client" if is_own else "etcd_aio"
     print(f"{name}: {counts(outcomes)} with {client}; {seconds:.0f} s", flush=True)
     if is_own:
