@@ -337,6 +337,13 @@ def fake_suites(session: nox.Session) -> None:
 
 
 @nox.session
+def outside(session: nox.Session) -> None:
+    """The tests of other clients, with `etcd_aio` in their place; `-- etcd3` for one, `-- etcd3 --own` as they are."""
+    install(session, "test")
+    session.run("python", "-m", "tests.outside.run", *session.posargs)
+
+
+@nox.session
 def simulate(session: nox.Session) -> None:
     """The whole client on a fake cluster in virtual time, with faults, from seeds; `-- --seeds 1:10000` for more."""
     install(session, "test")

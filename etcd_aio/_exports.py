@@ -110,6 +110,29 @@ EXPORTS = {
         "etcd_aio.codec.watch_replies": "WatchReplyDecoder leading_watch_id",
         "etcd_aio.codec.wire": "MAX_DEPTH",
     },
+    "etcd_aio.compat.aetcd": {
+        "etcd_aio.compat.aetcd": "exceptions leases locks members rpc rtypes transactions utils watcher",
+        "etcd_aio.compat.aetcd.client": "Alarm Client Status",
+        "etcd_aio.compat.aetcd.exceptions": (
+            "ClientError ConnectionFailedError ConnectionTimeoutError DuplicateLeaseError InternalError "
+            "InvalidArgumentError PreconditionFailedError RevisionCompactedError UnauthenticatedError "
+            "WatchTimeoutError "
+        ),
+        "etcd_aio.compat.aetcd.leases": "Lease",
+        "etcd_aio.compat.aetcd.locks": "Lock",
+        "etcd_aio.compat.aetcd.members": "Member",
+        "etcd_aio.compat.aetcd.rtypes": (
+            "Delete DeleteRange Event EventKind Get GetRange KeyValue Put ResponseHeader Watch "
+        ),
+        "etcd_aio.compat.aetcd.transactions": "Transactions",
+        "etcd_aio.compat.aetcd.watcher": "Watcher WatcherCallback",
+    },
+    "etcd_aio.compat.etcd3gw": {
+        "etcd_aio.compat.etcd3gw": "exceptions lease lock types utils watch",
+        "etcd_aio.compat.etcd3gw.client": "Etcd3Client client",
+        "etcd_aio.compat.etcd3gw.lease": "Lease",
+        "etcd_aio.compat.etcd3gw.lock": "Lock",
+    },
     "etcd_aio.concurrency": {
         "etcd_aio.concurrency.election": "Election Leaders",
         "etcd_aio.concurrency.holding": "Holding",

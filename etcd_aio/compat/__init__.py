@@ -16,7 +16,9 @@ from types import ModuleType
 from typing import Final
 
 CLIENTS: Final = {
+    "aetcd": "etcd_aio.compat.aetcd",
     "etcd3": "etcd_aio.compat.etcd3",
+    "etcd3gw": "etcd_aio.compat.etcd3gw",
 }
 """The names that programs import, and the packages that they get then."""
 

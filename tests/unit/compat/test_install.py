@@ -23,8 +23,32 @@ MODULES = {  # that programs of each client import, with a name in each
         "etcd3.utils": "to_bytes",
         "etcd3.watch": "Watcher",
     },
+    "etcd3gw": {
+        "etcd3gw": "client",
+        "etcd3gw.client": "Etcd3Client",
+        "etcd3gw.exceptions": "Etcd3Exception",
+        "etcd3gw.lease": "Lease",
+        "etcd3gw.lock": "Lock",
+        "etcd3gw.types": "KeyValue",
+        "etcd3gw.utils": "_encode",
+        "etcd3gw.watch": "Watcher",
+    },
+    "aetcd": {
+        "aetcd": "Client",
+        "aetcd.client": "Status",
+        "aetcd.exceptions": "ClientError",
+        "aetcd.leases": "Lease",
+        "aetcd.locks": "Lock",
+        "aetcd.members": "Member",
+        "aetcd.rpc": "AioRpcError",
+        "aetcd.rtypes": "KeyValue",
+        "aetcd.transactions": "Value",
+        "aetcd.utils": "to_bytes",
+        "aetcd.watcher": "Watcher",
+    },
 }
-NEEDED_BY_THE_OTHERS = ("google.protobuf", "grpc", "six", "tenacity")
+FUNCTIONS = ("etcd3.client", "etcd3gw.client")  # also modules of these names
+NEEDED_BY_THE_OTHERS = ("futurist", "google.protobuf", "grpc", "pbr", "requests", "six", "tenacity", "urllib3")
 
 
 def run(code: str) -> str:
@@ -51,11 +75,11 @@ def test_every_module_of_a_client_can_be_imported_under_its_name(name: str) -> N
 
 @pytest.mark.parametrize("name", MODULES)
 def test_submodules_are_attributes_of_the_client_and_no_second_copies(name: str) -> None:
-    submodules = [module for module in MODULES[name] if module not in (name, "etcd3.client")]  # a function, there
+    submodules = [module for module in MODULES[name] if module not in (name, *FUNCTIONS)]
     code = [f"import {CLIENTS[name]} as package; package.install(); package.install(); import {name}"]
     code += [f"import {module}; assert {module} is sys.modules[{module!r}]" for module in submodules]
     code += [f"assert {module}.__name__.startswith({CLIENTS[name]!r})" for module in submodules]
-    code += ["print([key for key in sys.modules if key.startswith('etcd3._')])"]
+    code += ["print([key for key in sys.modules if key.startswith('NAME._')])".replace("NAME", name)]
     assert run("\n".join(code)).strip() == "[]"
 
 
@@ -73,7 +97,7 @@ assert sys.modules["etcd3"] is other
 
 
 def test_an_unknown_name_is_refused_and_nothing_is_installed() -> None:
-    with pytest.raises(LookupError, match="no such client: consul; there are etcd3"):
+    with pytest.raises(LookupError, match="no such client: consul; there are aetcd, etcd3, etcd3gw"):
         compat.install("etcd3", "consul")
     assert "etcd3" not in sys.modules
 
