@@ -4,17 +4,11 @@ Groups are read at each `run_watchers`, so one call of it sees all that was ackn
 """
 
 import functools
+import time
 from collections.abc import Callable
 from datetime import datetime
 from typing import Any, ClassVar, Final, ParamSpec, TypeVar
 
-from etcd_aio.contrib.tooz.elections import Elections
-from etcd_aio.contrib.tooz.errors import translated
-from etcd_aio.contrib.tooz.groups import Groups, Member, quoted
-from etcd_aio.contrib.tooz.lock import EtcdLock
-from etcd_aio.contrib.tooz.membership import Membership
-from etcd_aio.contrib.tooz.url import read_settings
-from etcd_aio.sync import Client
 from tooz import ToozError, utils
 from tooz.coordination import (
     Capabilities,
@@ -24,6 +18,15 @@ from tooz.coordination import (
     CoordinatorResult,
     LeaderElected,
 )
+
+from etcd_aio.contrib.tooz.elections import Elections
+from etcd_aio.contrib.tooz.errors import translated
+from etcd_aio.contrib.tooz.groups import Groups, Member, quoted
+from etcd_aio.contrib.tooz.lock import EtcdLock
+from etcd_aio.contrib.tooz.membership import Membership
+from etcd_aio.contrib.tooz.silence import Silence
+from etcd_aio.contrib.tooz.url import read_settings
+from etcd_aio.sync import Client
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -57,6 +60,7 @@ class EtcdDriver(CoordinationDriverCachedRunWatchers, CoordinationDriverWithExec
         self._open: tuple[Client, Groups, Membership] | None = None
         self._elections = Elections(self._client, self._member_id, self._settings.lock_timeout)
         self._held: set[EtcdLock] = set()
+        self._silence = Silence()
         self._is_stopping = False
 
     # Its life.
@@ -66,13 +70,13 @@ class EtcdDriver(CoordinationDriverCachedRunWatchers, CoordinationDriverWithExec
         settings = self._settings
         with translated():
             client = Client.from_url(settings.url, **settings.options)
-            membership = Membership(client, self._member_id, settings.membership_timeout)
+            membership = Membership(client, self._member_id, settings.membership_timeout, settings.call_timeout)
             try:
                 membership.begin()
             except BaseException:
                 client.close()
                 raise
-        self._open = client, Groups(client), membership
+        self._open = client, Groups(client, settings.call_timeout), membership
         self._is_stopping = False
 
     def stop(self) -> None:
@@ -166,16 +170,25 @@ class EtcdDriver(CoordinationDriverCachedRunWatchers, CoordinationDriverWithExec
 
     def get_members(self, group_id: bytes) -> CoordinatorResult[set[bytes]]:
         """See tooz."""
-        return self._later(lambda: set(self._groups().members(_binary(group_id))))
+        return self._later(lambda: set(self._members(_binary(group_id))))
 
     def get_members_with_capabilities(self, group_id: bytes) -> CoordinatorResult[dict[bytes, Capabilities | None]]:
         """See tooz."""
 
         def read() -> dict[bytes, Capabilities | None]:
-            members = self._groups().members(_binary(group_id))
+            members = self._members(_binary(group_id))
             return {name: member.capabilities for name, member in members.items()}
 
         return self._later(read)
+
+    def _members(self, group: bytes) -> dict[bytes, Member]:
+        """The members of a group, without those that are silent, which are removed."""
+        groups, began = self._groups(), time.monotonic()
+        members = groups.members(group)
+        for name in self._silence.read(group, members, began, time.monotonic()):
+            if groups.remove_silent(group, name, members[name].revision):
+                del members[name]
+        return members
 
     def get_member_capabilities(self, group_id: bytes, member_id: bytes) -> CoordinatorResult[Capabilities | None]:
         """See tooz."""

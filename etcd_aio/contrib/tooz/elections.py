@@ -7,12 +7,14 @@ alive until the coordinator stands down or stops.
 import logging
 from collections.abc import Callable
 from contextlib import suppress
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from etcd_aio.contrib.tooz.groups import quoted
 from etcd_aio.errors import EtcdError
 from etcd_aio.sync import Store
-from etcd_aio.sync.concurrency import Lock
+
+if TYPE_CHECKING:
+    from etcd_aio.sync.concurrency import Lock
 
 _log: Final = logging.getLogger("etcd_aio.tooz")
 

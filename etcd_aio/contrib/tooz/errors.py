@@ -3,9 +3,10 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from etcd_aio.errors import EtcdError, EtcdTimeoutError, ServerDeadlineExceededError, TransportError, UnavailableError
 from tooz import ToozError
 from tooz.coordination import OperationTimedOut, ToozConnectionError
+
+from etcd_aio.errors import EtcdError, EtcdTimeoutError, ServerDeadlineExceededError, TransportError, UnavailableError
 
 
 @contextmanager

@@ -1,7 +1,7 @@
 """Groups and their members in etcd. A member's key has the lease of its coordinator, and goes with it.
 
     groups/<group>              an identifier of the request that created it
-    members/<group>/<member>    msgpack: its capabilities, and when it joined and changed them
+    members/<group>/<member>    msgpack: see `Member`; written at each heartbeat
 
 Identifiers are percent-encoded, so that a slash in one does not make it a part of another.
 
@@ -11,13 +11,10 @@ such that a second one changes nothing, and that its answer is recognised: the k
 
 import time
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any, Final
 from urllib.parse import quote_from_bytes, unquote_to_bytes
 
-from etcd_aio import Key, KeyValue, op
-from etcd_aio.dataclass import dataclass
-from etcd_aio.sync import Store
 from tooz import utils
 from tooz.coordination import (
     Capabilities,
@@ -28,7 +25,13 @@ from tooz.coordination import (
     MemberNotJoined,
 )
 
+from etcd_aio import Key, KeyValue, TxnResult, op
+from etcd_aio.contrib.answers import until_answered
+from etcd_aio.dataclass import dataclass
+from etcd_aio.sync import Store, Txn
+
 _GROUPS: Final = "groups/"
+_MOST_BEATS: Final = 50  # groups in a txn; etcd allows 128 operations by default
 
 
 def quoted(identifier: bytes) -> str:
@@ -44,20 +47,24 @@ class Member:
         capabilities: those that it has given.
         created_at: when it joined, in seconds since 1970, by its own clock.
         updated_at: when it gave its capabilities.
+        ttl: seconds within which it sends a heartbeat.
+        revision: of its last heartbeat.
     """
 
     capabilities: Capabilities | None
     created_at: float
     updated_at: float
+    ttl: int
+    revision: int = 0
 
     @classmethod
-    def read(cls, value: bytes) -> "Member":
-        """The member that a value says."""
-        return cls(*utils.loads(value))
+    def read(cls, kv: KeyValue) -> "Member":
+        """The member that a key says."""
+        return cls(*utils.loads(kv.value), kv.mod_revision)
 
     def value(self) -> bytes:
-        """The value that says it."""
-        return utils.dumps([self.capabilities, self.created_at, self.updated_at])
+        """The value of its key."""
+        return utils.dumps([self.capabilities, self.created_at, self.updated_at, self.ttl])
 
 
 class Groups:
@@ -65,11 +72,13 @@ class Groups:
 
     Args:
         store: the client, or a namespace.
+        timeout: seconds for a write.
         now: the time in seconds since 1970.
     """
 
-    def __init__(self, store: Store, now: Callable[[], float] = time.time) -> None:
+    def __init__(self, store: Store, timeout: float, now: Callable[[], float] = time.time) -> None:
         self._store = store
+        self._timeout = timeout
         self._now = now
 
     def create(self, group: bytes) -> None:
@@ -81,7 +90,7 @@ class Groups:
         key, request = _group_key(group), uuid.uuid4().bytes
         present = op.get(key)
         put = op.put(key, request)
-        result = self._store.txn().when(Key(key).missing).then(put).otherwise(present).commit(retry="always")
+        result = self._write(self._store.txn().when(Key(key).missing).then(put).otherwise(present))
         if not result and not _has_value(result[present], request):
             raise GroupAlreadyExist(group)
 
@@ -99,7 +108,7 @@ class Groups:
         is_same = Key(key).create_revision == found.create_revision
         present = op.get(key)
         deletion = self._store.txn().when(is_same, Key(prefix=members).missing).then(op.delete(key))
-        result = deletion.otherwise(present).commit(retry="always")
+        result = self._write(deletion.otherwise(present))
         kv = None if result else result[present]
         if kv is not None and kv.create_revision == found.create_revision:
             raise GroupNotEmpty(group)
@@ -107,15 +116,22 @@ class Groups:
     def destroy(self, group: bytes) -> None:
         """Delete a group with its members, if it exists."""
         deletions = op.delete(_group_key(group)), op.delete(prefix=_members_prefix(group))
-        self._store.txn().then(*deletions).commit(retry="always")
+        self._write(self._store.txn().then(*deletions))
 
     def names(self) -> list[bytes]:
         """The identifiers of all groups."""
         found = self._store.range(prefix=_GROUPS, keys_only=True)
         return [unquote_to_bytes(kv.key[len(_GROUPS) :]) for kv in found.kvs]
 
-    def join(self, group: bytes, member: bytes, capabilities: Capabilities | None, lease: int) -> None:
+    def join(self, group: bytes, member: bytes, capabilities: Capabilities | None, lease: int, ttl: int) -> None:
         """Make a member.
+
+        Args:
+            group: the group.
+            member: its identifier.
+            capabilities: what it gives.
+            lease: the id of its lease.
+            ttl: seconds within which it sends heartbeats.
 
         Raises:
             GroupNotCreated: there is no such group.
@@ -123,10 +139,10 @@ class Groups:
             LeaseNotFoundError: the lease has ended.
         """
         group_key, key, now = _group_key(group), _member_key(group, member), self._now()
-        value = Member(capabilities, now, now).value()
+        value = Member(capabilities, now, now, ttl).value()
         get_group, present = op.get(group_key), op.get(key)
         joining = self._store.txn().when(Key(group_key).exists, Key(key).missing).then(op.put(key, value, lease=lease))
-        result = joining.otherwise(get_group, present).commit(retry="always")
+        result = self._write(joining.otherwise(get_group, present))
         if result or _has_value(result[present], value, lease):
             return
         if result[get_group] is None:
@@ -141,7 +157,26 @@ class Groups:
         """
         found = self._find(group, member)
         is_same = Key(found.key).create_revision == found.create_revision
-        self._store.txn().when(is_same).then(op.delete(found.key)).commit(retry="always")
+        self._write(self._store.txn().when(is_same).then(op.delete(found.key)))
+
+    def beat(self, groups: Iterable[bytes], member: bytes, lease: int) -> list[bytes]:
+        """Show that a member lives. Returns the groups that do not have it, under this lease."""
+        missing: list[bytes] = []
+        waiting = list(groups)
+        while waiting:
+            some, waiting = waiting[:_MOST_BEATS], waiting[_MOST_BEATS:]
+            beats = {group: _beat(_member_key(group, member), lease) for group in some}
+            result = self._write(self._store.txn().then(*beats.values()))
+            missing += [group for group, beat in beats.items() if not result[beat]]
+        return missing
+
+    def remove_silent(self, group: bytes, member: bytes, revision: int) -> bool:
+        """Remove a member that has sent no heartbeat since a revision. Returns whether it is gone."""
+        key = _member_key(group, member)
+        present = op.get(key)
+        removal = self._store.txn().when(Key(key).mod_revision == revision).then(op.delete(key)).otherwise(present)
+        result = self._write(removal)
+        return result.succeeded or result[present] is None
 
     def members(self, group: bytes) -> dict[bytes, Member]:
         """The members of a group by their identifiers.
@@ -154,7 +189,7 @@ class Groups:
         result = self._store.txn().when(Key(_group_key(group)).exists).then(listed).commit()
         if not result:
             raise GroupNotCreated(group)
-        return {unquote_to_bytes(kv.key[len(prefix) :]): Member.read(kv.value) for kv in result[listed].kvs}
+        return {unquote_to_bytes(kv.key[len(prefix) :]): Member.read(kv) for kv in result[listed].kvs}
 
     def member(self, group: bytes, member: bytes) -> Member:
         """One member.
@@ -162,7 +197,7 @@ class Groups:
         Raises:
             MemberNotJoined: there is no such member.
         """
-        return Member.read(self._find(group, member).value)
+        return Member.read(self._find(group, member))
 
     def update(self, group: bytes, member: bytes, capabilities: Any) -> None:
         """Change the capabilities of a member.
@@ -171,11 +206,15 @@ class Groups:
             MemberNotJoined: there is no such member.
         """
         found = self._find(group, member)
-        value = Member(capabilities, Member.read(found.value).created_at, self._now()).value()
+        before = Member.read(found)
+        value = Member(capabilities, before.created_at, self._now(), before.ttl).value()
         is_same = Key(found.key).create_revision == found.create_revision
         put = op.put(found.key, value, ignore_lease=True)
-        if not self._store.txn().when(is_same).then(put).commit(retry="always"):
+        if not self._write(self._store.txn().when(is_same).then(put)):
             raise MemberNotJoined(group, member)
+
+    def _write(self, txn: Txn) -> TxnResult:
+        return until_answered(lambda seconds: txn.commit(timeout=seconds, retry="always"), self._timeout)
 
     def _find(self, group: bytes, member: bytes) -> KeyValue:
         found = self._store.get(_member_key(group, member))
@@ -194,6 +233,11 @@ def _members_prefix(group: bytes) -> str:
 
 def _member_key(group: bytes, member: bytes) -> str:
     return f"{_members_prefix(group)}{quoted(member)}"
+
+
+def _beat(key: str, lease: int) -> op.TxnOp:
+    """Write the key as it is, if it has the lease."""
+    return op.txn(when=[Key(key).lease == lease], then=[op.put(key, ignore_value=True, ignore_lease=True)])
 
 
 def _has_value(kv: KeyValue | None, value: bytes, lease: int = 0) -> bool:

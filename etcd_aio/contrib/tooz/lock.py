@@ -13,13 +13,14 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import Final
 
+from tooz import locking, utils
+
 from etcd_aio import Key, op
 from etcd_aio.concurrency import Contender
 from etcd_aio.contrib.tooz.errors import translated
 from etcd_aio.errors import EtcdError, LockError, LockLostError, LockTimeoutError
 from etcd_aio.sync import Store
 from etcd_aio.sync.concurrency import Lock, RWLock
-from tooz import locking, utils
 
 _log: Final = logging.getLogger("etcd_aio.tooz")
 
@@ -35,9 +36,7 @@ class EtcdLock(locking.Lock):
         held: gets this lock while it is held.
     """
 
-    def __init__(
-        self, name: bytes, key: str, store: Callable[[], Store], ttl: int, held: "set[EtcdLock]"
-    ) -> None:
+    def __init__(self, name: bytes, key: str, store: Callable[[], Store], ttl: int, held: "set[EtcdLock]") -> None:
         super().__init__(name)
         self._key = key
         self._store = store

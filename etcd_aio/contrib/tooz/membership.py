@@ -1,7 +1,7 @@
 """Membership: the lease of one coordinator, and the groups that it has joined.
 
-The lease is renewed by heartbeats alone: a program that hangs leaves its groups. If it has ended nevertheless, as after
-an outage that is longer than its TTL, the next heartbeat gets another one, and joins the groups again.
+The lease is renewed by heartbeats alone: a program that hangs leaves its groups. After a silence that was longer than
+the TTL, as in a long outage, the next heartbeat joins the groups again, if need be with another lease.
 """
 
 import logging
@@ -11,10 +11,12 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Final
 
+from tooz.coordination import Capabilities, GroupNotCreated, MemberAlreadyExist
+
+from etcd_aio.contrib.answers import until_answered
 from etcd_aio.contrib.tooz.groups import Groups
 from etcd_aio.errors import EtcdError, LeaseNotFoundError
 from etcd_aio.sync import Store
-from tooz.coordination import Capabilities, GroupNotCreated, MemberAlreadyExist
 
 _log: Final = logging.getLogger("etcd_aio.tooz")
 
@@ -26,16 +28,18 @@ class Membership:
         store: the client, or a namespace.
         member: the identifier of the coordinator.
         ttl: seconds that the lease lasts without a heartbeat.
+        timeout: seconds for a write.
         clock: the monotonic time in seconds.
     """
 
     def __init__(
-        self, store: Store, member: bytes, ttl: int, clock: Callable[[], float] = time.monotonic
+        self, store: Store, member: bytes, ttl: int, timeout: float, clock: Callable[[], float] = time.monotonic
     ) -> None:
         self._leases = store.leases
-        self._groups = Groups(store)
+        self._groups = Groups(store, timeout)
         self._member = member
         self._ttl = ttl
+        self._timeout = timeout
         self._clock = clock
         self._lock = threading.Lock()  # of the lease: heartbeats come from a thread of their own
         self._joined: dict[bytes, Capabilities | None] = {}
@@ -65,17 +69,16 @@ class Membership:
     def beat(self) -> None:
         """Renew the lease, or get another one and join the groups again."""
         with self._lock:
-            self._renew()
+            self._beat()
 
     def join(self, group: bytes, capabilities: Capabilities | None) -> None:
         """Join a group; see `Groups.join`."""
         with self._lock:
             try:
-                self._groups.join(group, self._member, capabilities, self._lease)
+                self._join(group, capabilities)
             except LeaseNotFoundError:
-                self._renew()
-                self._groups.join(group, self._member, capabilities, self._lease)
-            self._joined[group] = capabilities
+                self._beat()
+                self._join(group, capabilities)
 
     def update(self, group: bytes, capabilities: Capabilities) -> None:
         """Change what it has given to a group; see `Groups.update`."""
@@ -98,22 +101,37 @@ class Membership:
 
     def _grant(self) -> None:
         began = self._clock()
-        granted = self._leases.grant(self._ttl)
+        granted = until_answered(lambda seconds: self._leases.grant(self._ttl, timeout=seconds), self._timeout)
         self._lease, self._until = granted.id, began + granted.ttl
 
-    def _renew(self) -> None:
-        began = self._clock()
+    def _join(self, group: bytes, capabilities: Capabilities | None) -> None:
+        self._groups.join(group, self._member, capabilities, self._lease, self._ttl)
+        self._joined[group] = capabilities
+
+    def _beat(self) -> None:
+        was_alive, began = self.is_alive, self._clock()
         try:
             self._until = began + self._leases.keep_alive_once(self._lease).ttl
         except LeaseNotFoundError:
             self._grant()
-            _log.warning("the lease of member %r had ended: it joins its groups again", self._member)
-            for group in list(self._joined):
-                self._join_again(group)
+            was_alive, missing = False, list(self._joined)
+        else:
+            missing = self._groups.beat(self._joined, self._member, self._lease)
+        for group in missing:
+            capabilities = self._joined.pop(group)
+            if not was_alive:  # else another client has let it leave
+                self._join_again(group, capabilities)
 
-    def _join_again(self, group: bytes) -> None:
+    def _join_again(self, group: bytes, capabilities: Capabilities | None) -> None:
         try:
-            self._groups.join(group, self._member, self._joined[group], self._lease)
+            self._join(group, capabilities)
         except (GroupNotCreated, MemberAlreadyExist) as error:
-            del self._joined[group]
-            _log.warning("member %r could not join %r again: %s", self._member, group, error)
+            _log.warning(
+                "member %r was silent for too long, and could not join %r again: %s", self._member, group, error
+            )
+        except BaseException:
+            self._joined[group] = capabilities  # for the next heartbeat
+            self._until = 0.0
+            raise
+        else:
+            _log.warning("member %r was silent for too long, and has joined %r again", self._member, group)

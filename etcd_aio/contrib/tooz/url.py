@@ -16,6 +16,7 @@ from etcd_aio.errors import ConfigError
 _DEFAULT_HOST: Final = "127.0.0.1:2379"
 _DEFAULT_NAMESPACE: Final = "tooz/"
 _DEFAULT_TIMEOUT: Final = 30  # seconds, as of tooz's other drivers
+_DEFAULT_CALL_TIMEOUT: Final = 10  # seconds; a member may need 7 to tell that a write was lost with the leader
 _TLS_FILES: Final = {"ca_cert": "ca", "cert_cert": "cert", "cert_key": "key"}  # as tooz's etcd3gw driver calls them
 _TLS_OPTIONS: Final = frozenset({"ca", "cert", "key", "server_name"})
 _OF_TOOZ: Final = frozenset({"executor"})
@@ -31,12 +32,14 @@ class Settings:
         options: of the client that are no texts.
         membership_timeout: seconds that a member stays in its groups without a heartbeat.
         lock_timeout: seconds that locks and leaderships outlive a crash of the process.
+        call_timeout: seconds for a call.
     """
 
     url: str
     options: Mapping[str, Any]
     membership_timeout: int
     lock_timeout: int
+    call_timeout: int
 
 
 def read_settings(hosts: str, path: str, options: Mapping[str, Any]) -> Settings:
@@ -54,8 +57,8 @@ def read_settings(hosts: str, path: str, options: Mapping[str, Any]) -> Settings
     timeout = _seconds(given, "timeout", _DEFAULT_TIMEOUT)
     membership_timeout = _seconds(given, "membership_timeout", timeout)
     lock_timeout = _seconds(given, "lock_timeout", timeout)
-    if "call_timeout" in given:
-        given["timeout"] = given.pop("call_timeout")
+    call_timeout = _seconds(given, "call_timeout", _DEFAULT_CALL_TIMEOUT)
+    given["timeout"] = str(call_timeout)
     is_tls = bool(_TLS_OPTIONS & given.keys()) or _has_tls(given)
     namespace = path.strip("/")
     if "namespace" not in given:
@@ -65,7 +68,7 @@ def read_settings(hosts: str, path: str, options: Mapping[str, Any]) -> Settings
     query = urlencode({name: value for name, value in given.items() if isinstance(value, str)}, quote_via=quote)
     url = f"{'etcds' if is_tls else 'etcd'}://{hosts or _DEFAULT_HOST}?{query}"
     others = {name: value for name, value in given.items() if not isinstance(value, str)}
-    return Settings(url, others, membership_timeout, lock_timeout)
+    return Settings(url, others, membership_timeout, lock_timeout, call_timeout)
 
 
 def _seconds(options: dict[str, Any], name: str, default: int) -> int:
