@@ -9,7 +9,9 @@ import time
 from collections.abc import Callable
 from typing import Final, TypeVar
 
+from etcd_aio import TxnResult
 from etcd_aio.errors import EtcdTimeoutError, ServerDeadlineExceededError, UnavailableError
+from etcd_aio.sync import Txn
 
 R = TypeVar("R")
 
@@ -38,3 +40,8 @@ def until_answered(send: Callable[[float], R], seconds: float, *, clock: Callabl
             if left <= patience:
                 raise
         patience *= _GROWTH
+
+
+def commit_until_answered(txn: Txn, seconds: float) -> TxnResult:
+    """Send a txn until it is answered. It tells by itself whether it was applied before; see `until_answered`."""
+    return until_answered(lambda timeout: txn.commit(timeout=timeout, retry="always"), seconds)

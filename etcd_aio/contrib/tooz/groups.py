@@ -26,7 +26,7 @@ from tooz.coordination import (
 )
 
 from etcd_aio import Key, KeyValue, TxnResult, op
-from etcd_aio.contrib.answers import until_answered
+from etcd_aio.contrib.answers import commit_until_answered
 from etcd_aio.dataclass import dataclass
 from etcd_aio.sync import Store, Txn
 
@@ -214,7 +214,7 @@ class Groups:
             raise MemberNotJoined(group, member)
 
     def _write(self, txn: Txn) -> TxnResult:
-        return until_answered(lambda seconds: txn.commit(timeout=seconds, retry="always"), self._timeout)
+        return commit_until_answered(txn, self._timeout)
 
     def _find(self, group: bytes, member: bytes) -> KeyValue:
         found = self._store.get(_member_key(group, member))
