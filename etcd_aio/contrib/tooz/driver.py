@@ -7,7 +7,7 @@ import functools
 import time
 from collections.abc import Callable
 from datetime import datetime
-from typing import Any, ClassVar, Final, ParamSpec, TypeVar
+from typing import Any, Final, ParamSpec, TypeVar
 
 from tooz import ToozError, utils
 from tooz.coordination import (
@@ -41,7 +41,7 @@ class EtcdDriver(CoordinationDriverCachedRunWatchers, CoordinationDriverWithExec
     the client, until they are released or the process ends.
     """
 
-    CHARACTERISTICS: ClassVar[tuple[Characteristics, ...]] = (
+    CHARACTERISTICS = (
         Characteristics.DISTRIBUTED_ACROSS_THREADS,
         Characteristics.DISTRIBUTED_ACROSS_PROCESSES,
         Characteristics.DISTRIBUTED_ACROSS_HOSTS,

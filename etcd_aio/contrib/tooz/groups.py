@@ -60,7 +60,8 @@ class Member:
     @classmethod
     def read(cls, kv: KeyValue) -> "Member":
         """The member that a key says."""
-        return cls(*utils.loads(kv.value), kv.mod_revision)
+        capabilities, created_at, updated_at, ttl = utils.loads(kv.value)
+        return cls(capabilities, created_at, updated_at, ttl, kv.mod_revision)
 
     def value(self) -> bytes:
         """The value of its key."""

@@ -49,7 +49,7 @@ class EtcdLock(locking.Lock):
 
     @property
     def acquired(self) -> bool:
-        """Whether it is held now, by the clock of this process."""
+        """Whether the lock is held now, by the clock of this process."""
         held = self._held
         return held is not None and held.is_held
 
@@ -143,7 +143,7 @@ class EtcdLock(locking.Lock):
             return is_held
 
     def _keep(self, acquired: Lock, shared: bool) -> None:
-        """It is held now."""
+        """Hold the lock from now on."""
         with self._mutex:
             if shared and self._is_shared and self.acquired:  # another thread has been faster
                 self._shares += 1
@@ -190,7 +190,7 @@ def _end(lock: Lock) -> None:
 
 
 def _holders(contenders: Sequence[Contender], readers: bytes) -> Sequence[Contender]:
-    """Those that hold: the first contender, and with a reader all that read before the first writer."""
+    """The contenders that hold: the first one, and if it reads all that read before the first writer."""
     is_reader = [contender.key.startswith(readers) for contender in contenders]
     if not contenders or not is_reader[0]:
         return contenders[:1]

@@ -52,7 +52,7 @@ class Membership:
 
     @property
     def groups(self) -> frozenset[bytes]:
-        """Those that it has joined."""
+        """The groups that it has joined."""
         return frozenset(self._joined)
 
     def begin(self) -> None:

@@ -20,7 +20,7 @@ class _Heard:
 
 
 class Silence:
-    """What one coordinator has heard of the groups that it reads."""
+    """The heartbeats that one coordinator has heard, in the groups that it reads."""
 
     def __init__(self) -> None:
         self._heard: dict[bytes, Mapping[bytes, _Heard]] = {}

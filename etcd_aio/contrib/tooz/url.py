@@ -25,7 +25,7 @@ _FLAGS: Final = {"true": True, "false": False}
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """What a coordinator is made of.
+    """The settings of a coordinator.
 
     Attributes:
         url: of the client.

@@ -1,20 +1,19 @@
 """torch: `torchrun --rdzv-backend=etcd-v3 --rdzv-endpoint=m1:2379,m2:2379,m3:2379`, and a Store for torch.distributed.
 
-torch finds the backend by the entry point of this package, from release 2.5 on. An older one needs `register()` in the
-process of torchrun. Nothing here imports torch before it is used, since torch itself loads the entry point while it is
-being imported.
+A torch that looks for entry points finds the backend by itself; an older one needs `register()` in the process of
+torchrun, as `python -m etcd_aio.contrib.torch` does it. Nothing here imports torch before it is used, since torch
+loads the entry point while it is being imported.
 """
 
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
+from etcd_aio.contrib.torch.parameters import NAME as NAME
+
 if TYPE_CHECKING:
     from etcd_aio.contrib.torch.backend import EtcdBackend as EtcdBackend
     from etcd_aio.contrib.torch.backend import create_backend as create_backend
     from etcd_aio.contrib.torch.store import EtcdStore as EtcdStore
-
-NAME: Final = "etcd-v3"
-"""The name of the backend, for `--rdzv-backend`."""
 
 _PLACES: Final = {"EtcdBackend": "backend", "create_backend": "backend", "EtcdStore": "store"}
 

@@ -1,4 +1,4 @@
-"""`python -m etcd_aio.contrib.torch ...`: torchrun with the backend, for a torch that does not look for entry points."""
+"""`python -m etcd_aio.contrib.torch ...`: torchrun with the backend, for an old torch that has no entry points."""
 
 from torch.distributed.run import main  # pyright: ignore[reportMissingImports]
 

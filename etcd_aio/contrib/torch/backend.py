@@ -14,8 +14,7 @@ from torch.distributed.elastic.rendezvous.dynamic_rendezvous import (  # pyright
     RendezvousBackend,
 )
 
-from etcd_aio.contrib.torch import NAME
-from etcd_aio.contrib.torch.parameters import read_parameters
+from etcd_aio.contrib.torch.parameters import NAME, read_parameters
 from etcd_aio.contrib.torch.run_lease import RunLease
 from etcd_aio.contrib.torch.shared_keys import SharedKeys
 from etcd_aio.contrib.torch.state import CorruptStateError, SavedState

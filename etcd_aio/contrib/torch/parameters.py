@@ -4,8 +4,11 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 
-from etcd_aio.config import TLS
+from etcd_aio import TLS
 from etcd_aio.dataclass import dataclass
+
+NAME: Final = "etcd-v3"
+"""The name of the backend, for `--rdzv-backend`."""
 
 _DEFAULT_READ_TIMEOUT: Final = 60  # seconds, as of torch's own backend
 _DEFAULT_PREFIX: Final = "torch/elastic/"
@@ -14,7 +17,7 @@ _FLAGS: Final = {"1": True, "true": True, "yes": True, "0": False, "false": Fals
 
 @dataclass(frozen=True, slots=True)
 class Parameters:
-    """What is given to the client.
+    """The parameters of a job, as far as they are about etcd.
 
     Attributes:
         endpoints: the members, `host` or `host:port` each, without a scheme.

@@ -10,7 +10,7 @@ _MAGIC: Final = b"torch-rendezvous:"
 
 
 class CorruptStateError(ValueError):
-    """What is stored is no state of a rendezvous."""
+    """The key has something else than the state of a rendezvous."""
 
 
 class SavedState:
