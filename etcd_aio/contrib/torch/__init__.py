@@ -29,7 +29,7 @@ def __getattr__(name: str) -> object:
     try:
         module = import_module(f"{__name__}.{_PLACES[name]}")
     except ModuleNotFoundError as error:
-        if error.name != "torch":
+        if (error.name or "").partition(".")[0] != "torch":
             raise
         raise missing(__name__, "torch", error) from error
     return getattr(module, name)
