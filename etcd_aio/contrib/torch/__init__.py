@@ -5,9 +5,11 @@ torchrun, as `python -m etcd_aio.contrib.torch` does it. Nothing here imports to
 loads the entry point while it is being imported.
 """
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
+from etcd_aio.contrib.torch.entry import create_handler as create_handler
+from etcd_aio.contrib.torch.entry import handler_creator as handler_creator
+from etcd_aio.contrib.torch.entry import register as register
 from etcd_aio.contrib.torch.parameters import NAME as NAME
 
 if TYPE_CHECKING:
@@ -33,35 +35,3 @@ def __getattr__(name: str) -> object:
             raise
         raise missing(__name__, "torch", error) from error
     return getattr(module, name)
-
-
-def create_handler(params: Any) -> Any:
-    """Make the rendezvous handler of a job.
-
-    Args:
-        params: torch's `RendezvousParameters`; see `Parameters` for its options.
-
-    Raises:
-        RendezvousConnectionError: etcd cannot be reached.
-        ValueError: an option is invalid.
-    """
-    from torch.distributed.elastic.rendezvous import dynamic_rendezvous  # pyright: ignore[reportMissingImports]
-
-    from etcd_aio.contrib.torch.backend import create_backend
-
-    backend, store = create_backend(params)
-    return dynamic_rendezvous.create_handler(store, backend, params)
-
-
-def handler_creator() -> Callable[[Any], Any]:
-    """The entry point: what torch registers."""
-    return create_handler
-
-
-def register() -> None:
-    """Register the backend where torch does not look for entry points; harmless where it does."""
-    from torch.distributed.elastic.rendezvous import (  # pyright: ignore[reportMissingImports]
-        rendezvous_handler_registry,
-    )
-
-    rendezvous_handler_registry.register(NAME, create_handler)
