@@ -110,6 +110,9 @@ EXPORTS = {
         "etcd_aio.codec.watch_replies": "WatchReplyDecoder leading_watch_id",
         "etcd_aio.codec.wire": "MAX_DEPTH",
     },
+    "etcd_aio.compat": {
+        "etcd_aio.compat.clients": "CLIENTS install",
+    },
     "etcd_aio.compat.aetcd": {
         "etcd_aio.compat.aetcd": "exceptions leases locks members rpc rtypes transactions utils watcher",
         "etcd_aio.compat.aetcd.client": "Alarm Client Status",

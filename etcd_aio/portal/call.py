@@ -16,7 +16,7 @@ from collections.abc import Callable, Coroutine
 from inspect import iscoroutine
 from typing import Any, Final, Generic, TypeVar, cast
 
-from etcd_aio.base.aio import resolve
+from etcd_aio.base.aio import resolve, start_task
 from etcd_aio.errors import ClientClosedError, EtcdError, ForkedError
 
 T = TypeVar("T")
@@ -97,9 +97,8 @@ class Call(Generic[T]):
             self.fail(error)
             return
         if iscoroutine(result):
-            loop = asyncio.get_running_loop()
             self._work = result
-            self._task = asyncio.Task(_boxed(result), loop=loop, name="etcd_aio.call", context=self._context)
+            self._task = start_task(_boxed(result), name="etcd_aio.call", context=self._context)
             self._task.add_done_callback(self._ended)
         else:
             self._result = result
