@@ -1,0 +1,88 @@
+"""Losable: what is held, and may be lost while a thread works, which cannot be cancelled; `on_lost` and `check` tell it."""
+
+from collections.abc import Callable
+from typing import Any, Self, TypeAlias, TypeVar
+
+from etcd_aio.base.aio import start_background_task
+from etcd_aio.errors import EtcdError
+from etcd_aio.portal.block import Block
+from etcd_aio.portal.callback import own_thread
+from etcd_aio.portal.facade import Facade
+
+T = TypeVar("T")
+
+OnLost: TypeAlias = Callable[[EtcdError], object]
+
+
+class LosableMaker(Facade):
+    """A facade with an `on_lost`, which it hands to what it makes."""
+
+    __slots__ = ()
+
+    _on_lost: OnLost | None
+
+    def _telling(self, on_lost: OnLost | None) -> Self:
+        """Have a function called with the error of a loss, in a thread of its own."""
+        self._on_lost = on_lost
+        return self
+
+    def _wrap(self, value: T) -> T:
+        facade = super()._wrap(value)
+        on_lost: OnLost | None = getattr(self, "_on_lost", None)
+        if on_lost is not None and facade is not self and isinstance(facade, LosableMaker):
+            facade._telling(on_lost)
+        return facade
+
+
+class Losable(LosableMaker, Block):
+    """A block that holds something while it runs."""
+
+    __slots__ = ()
+
+    def __enter__(self) -> Any:
+        entered = super().__enter__()
+        self._watch_loss()
+        return entered
+
+    def _telling(self, on_lost: OnLost | None) -> Self:
+        super()._telling(on_lost)
+        if getattr(self._object, "is_held", False):  # it was entered before it got this facade
+            self._watch_loss()
+        return self
+
+    def _watch_loss(self) -> None:
+        """It is held from now on."""
+        on_lost: OnLost | None = getattr(self, "_on_lost", None)
+        if on_lost is not None:
+            self._run(_watch, _losable(self._object), own_thread(on_lost, "etcd_aio.on_lost"))
+
+    def check(self) -> None:
+        """Raise an error unless it is held now: a thread cannot be cancelled, so a long block asks from time to time.
+
+        Raises:
+            LockLostError, LeadershipLostError, LeaseLostError, JobLostError: it was lost.
+            NotHeldError, NotLeaderError: it is not held.
+        """
+        losable = _losable(self._aio)
+        holds = getattr(losable, "is_held", None)
+        if not holds and losable.is_lost:
+            error = self._run(losable.lost)
+            if error is not None:
+                raise error
+        elif holds is False:
+            losable.fencing_token  # noqa: B018 # raises, since there is none
+
+
+def _losable(aio: Any) -> Any:
+    """What is lost: the object itself, or the lease of a session."""
+    return aio if hasattr(aio, "lost") else aio.lease
+
+
+def _watch(losable: Any, tell: Callable[[EtcdError], None]) -> None:
+    start_background_task(_tell(losable, tell), name="etcd_aio.on_lost")
+
+
+async def _tell(losable: Any, tell: Callable[[EtcdError], None]) -> None:
+    error = await losable.lost()
+    if error is not None:
+        tell(error)

@@ -1,0 +1,29 @@
+"""Snapshot, for blocking code.
+
+Made by `python -m release.facade --write` from `etcd_aio.admin.snapshot`: do not edit.
+"""
+
+from etcd_aio.portal import BlockingIterator
+
+
+class Snapshot(BlockingIterator[bytes]):
+    """The chunks of one snapshot: `for chunk in client.maintenance.snapshot(): ...`.
+
+    Nothing is sent before the iteration begins, and the member sends only a few MiB ahead. After the last chunk the
+    snapshot is verified: the iteration ends if it is complete, and raises `SnapshotChecksumError` if it is not. Only
+    one task may iterate at a time.
+
+    A snapshot cannot be resumed: after an error, or a cancelled step, there are no more chunks. `close()` ends it
+    early, and so does dropping it.
+    """
+
+    __slots__ = ()
+
+    @property
+    def endpoint(self) -> str:
+        """The endpoint that sends the snapshot; empty before the first chunk."""
+        return self._aio.endpoint
+
+    def close(self) -> None:
+        """End the snapshot; the member stops sending. Safe to repeat."""
+        self._run(self._aio.aclose)

@@ -1,0 +1,121 @@
+"""PriorityQueue, for blocking code.
+
+Made by `python -m release.facade --write` from `etcd_aio.recipes.queue.priority_queue`: do not edit.
+"""
+
+from collections.abc import Iterable
+from typing import ClassVar
+
+from etcd_aio.arguments import KeyLike, ValueLike
+from etcd_aio.base import UNSET, Timeout
+from etcd_aio.portal import BlockingIterator
+from etcd_aio.recipes import Item
+from etcd_aio.recipes.queue.priority_queue import PriorityQueue as AsyncPriorityQueue
+from etcd_aio.recipes.queue.putting import DEFAULT_PRIORITY
+from etcd_aio.sync.calls.writer import Writer
+from etcd_aio.sync.store import Store
+
+
+class PriorityQueue(BlockingIterator[Item]):
+    """A queue with priorities: `PriorityQueue(client, "mail").put(b"...", priority=10)`; lower ones come first.
+
+    Items of the same priority keep the order of their puts. For the rest it is as `Queue`.
+
+    The keys are those of Go's `PriorityQueue`, so producers and consumers of both take part in one queue. A key
+    `__<name>/<priority>` for each priority stays.
+
+    Args:
+        client: the client, or a store that wraps one.
+        name: its name.
+        writer: makes the puts and the txns that take, as of `Queue`.
+        timeout: seconds for a call that has no `timeout` of its own, and for one attempt to take; None for no limit.
+            Default: that of the client.
+
+    Raises:
+        InvalidRequestError, EmptyKeyError, TypeError: an argument is invalid.
+    """
+
+    __slots__ = ()
+
+    survives_fork: ClassVar[bool] = True
+
+    def __init__(self, client: Store, name: KeyLike, *, writer: Writer | None = None, timeout: Timeout = UNSET) -> None:
+        self._construct(AsyncPriorityQueue, client, name, writer=writer, timeout=timeout)
+
+    def put(self, value: ValueLike, priority: int = DEFAULT_PRIORITY, *, timeout: Timeout = UNSET) -> bytes:
+        """Put an item behind those of its priority, from 0 to 65535: lower ones are taken first. Default: 100.
+
+        Calls of one object that wait at the same time are one txn.
+
+        Returns:
+            bytes: the key of the item.
+
+        Raises:
+            InvalidRequestError, TypeError: an argument is invalid.
+            ItemInDoubtError: the answer was lost. It names the key; the item may be there, may have been taken, or may
+                be put later.
+            EtcdError: as every txn; the item is not there.
+
+        Ctrl-C: as with every write, if it was sent already; otherwise it is not put.
+        """
+        return self._run(self._aio.put, value, priority, timeout=timeout)
+
+    def put_all(
+        self, values: Iterable[ValueLike], priority: int = DEFAULT_PRIORITY, *, timeout: Timeout = UNSET
+    ) -> list[bytes]:
+        """Put items behind those of their priority, in one txn: all of them or none.
+
+        Args:
+            values: of the items, in their order: at most 60, and together below etcd's limit for a request, 1.5 MiB by
+                default.
+            priority: of all of them.
+            timeout: seconds for the whole call; None for no limit.
+
+        Returns:
+            list[bytes]: the keys of the items.
+
+        Raises:
+            InvalidRequestError, ItemInDoubtError, EtcdError: as of `put`.
+
+        Ctrl-C: as of `put`.
+        """
+        return self._run(self._aio.put_all, values, priority, timeout=timeout)
+
+    def get(self, *, timeout: float | None = None) -> Item:
+        """Take the first item; wait for one if there is none.
+
+        Calls of one object are served in their order. If consumers of several processes compete, each may get one of
+        the first items in place of the very first.
+
+        Args:
+            timeout: seconds for the whole wait. Default: None, no limit.
+
+        Raises:
+            QueueTimeoutError: there was no item in time.
+            ItemInDoubtError: the answer was lost, so items that were about to be taken may be lost: it names their
+                keys. With a `writer` of exactly-once writes, only if their values are compacted too.
+            OutcomeUnknownError: the same of a `writer` of exactly-once writes, which can find out; a note names the
+                keys.
+            EtcdError: as every read, watch and txn; nothing was taken.
+
+        Cancellation loses no item: one that is just being taken is for the next `get` of this object, and so is an
+        `ItemInDoubtError`, which is logged too.
+        """
+        return self._run(self._aio.get, timeout=timeout)
+
+    def size(self, *, timeout: Timeout = UNSET) -> int:
+        """Count the items. Keys of queues whose names begin with `<name>/` and a digit are counted too.
+
+        Raises:
+            EtcdError: as every read.
+        """
+        return self._run(self._aio.size, timeout=timeout)
+
+    def peek(self, limit: int = 1, *, timeout: Timeout = UNSET) -> tuple[Item, ...]:
+        """Read the first items, at most `limit`, and leave them there.
+
+        Raises:
+            InvalidRequestError, TypeError: the limit is invalid.
+            EtcdError: as every read.
+        """
+        return self._run(self._aio.peek, limit, timeout=timeout)

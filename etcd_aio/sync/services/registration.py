@@ -1,0 +1,136 @@
+"""Registration, for blocking code.
+
+Made by `python -m release.facade --write` from `etcd_aio.services.registration`: do not edit.
+"""
+
+from typing import Self
+
+from etcd_aio.arguments import KeyLike
+from etcd_aio.base import UNSET, Timeout
+from etcd_aio.errors import EtcdError
+from etcd_aio.portal import Block
+from etcd_aio.services import JSONValue, OnConflict
+from etcd_aio.services.kept_entry import DEFAULT_TTL
+from etcd_aio.services.registration import Registration as AsyncRegistration
+from etcd_aio.sync.store import Store
+
+
+class Registration(Block):
+    """The entry of one endpoint of a service: `with client.register("svc/web", "10.0.0.1:80") as registration:`.
+
+    Entering puts the entry, leaving deletes it, and waits for `drain` seconds in which clients notice. In between it is
+    kept alive, and put again whenever its lease was lost, after an outage of any length. The block is not cancelled by
+    a loss: the endpoint goes on serving.
+    """
+
+    __slots__ = ()
+
+    def __init__(
+        self,
+        store: Store,
+        target: KeyLike,
+        address: str,
+        *,
+        metadata: JSONValue = None,
+        name: str | None = None,
+        ttl: int = DEFAULT_TTL,
+        on_conflict: OnConflict = "keep",
+        drain: float = 0.0,
+        timeout: Timeout = UNSET,
+    ) -> None:
+        self._construct(
+            AsyncRegistration,
+            store,
+            target,
+            address,
+            metadata=metadata,
+            name=name,
+            ttl=ttl,
+            on_conflict=on_conflict,
+            drain=drain,
+            timeout=timeout,
+        )
+
+    def __enter__(self) -> Self:
+        super().__enter__()
+        return self
+
+    def update(self, *, metadata: JSONValue, timeout: Timeout = UNSET) -> None:
+        """Change the metadata of the entry. It is applied once, and in the order of the calls.
+
+        If the entry is not there now, it gets the new metadata when it is put again, and this returns at once.
+
+        Args:
+            metadata: any value that JSON can express.
+            timeout: seconds for the call.
+
+        Raises:
+            InvalidRequestError: JSON cannot express the metadata. Nothing was sent.
+            ClientUsageError: the block was not entered, or was left.
+            ServiceConflictError: the entry of another process is there by now.
+            EtcdError: as every write. The entry gets the metadata when it is put the next time, if not now.
+        """
+        self._run(self._aio.update, metadata=metadata, timeout=timeout)
+
+    @property
+    def address(self) -> str:
+        """Where the endpoint is reached."""
+        return self._aio.address
+
+    def close(self) -> None:
+        """Delete the entry, within two seconds, and end the block. Leaving does this. Safe to repeat.
+
+        If etcd does not answer in that time, the entry ends with its TTL. Closing the client does this too, within half
+        a second.
+
+        Ctrl-C: the entry is deleted in the background.
+        """
+        self._run(self._aio.aclose)
+
+    @property
+    def is_registered(self) -> bool:
+        """Whether the entry is there, as far as this process can know. Thread-safe.
+
+        It looks at the clock, so it is right at once when the event loop, the process or the machine was stopped, and
+        it turns False before etcd deletes the key. A membership also notices when another client deletes or replaces
+        the key; a registration does not.
+        """
+        return self._aio.is_registered
+
+    @property
+    def error(self) -> EtcdError | None:
+        """Why the entry is not there now: `LeaseLostError`, the error of a conflict, or what etcd has answered last."""
+        return self._aio.error
+
+    @property
+    def revision(self) -> int:
+        """The revision of the last put of the entry; 0 if there was none."""
+        return self._aio.revision
+
+    def lost(self) -> EtcdError | None:
+        """Wait until the entry is lost. It is put again without any help; this is for those who want to know.
+
+        Returns:
+            Why it was lost, or why it is not there; None if the block was left.
+
+        Raises:
+            ClientUsageError: the block was not entered.
+
+        Cancelling the wait changes nothing.
+        """
+        return self._run(self._aio.lost)
+
+    def wait_registered(self) -> None:
+        """Wait until the entry is there.
+
+        Raises:
+            ClientUsageError: the block was not entered, or was left.
+
+        Cancelling the wait changes nothing.
+        """
+        self._run(self._aio.wait_registered)
+
+    @property
+    def key(self) -> bytes:
+        """The key of the entry."""
+        return self._aio.key
