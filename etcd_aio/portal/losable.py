@@ -1,7 +1,7 @@
 """Losable: what is held, and may be lost while a thread works, which cannot be cancelled; `on_lost` and `check` tell it."""
 
 from collections.abc import Callable
-from typing import Any, Self, TypeAlias, TypeVar
+from typing import Any, Self, TypeAlias
 
 from etcd_aio.base.aio import start_background_task
 from etcd_aio.errors import EtcdError
@@ -9,26 +9,22 @@ from etcd_aio.portal.block import Block
 from etcd_aio.portal.callback import own_thread
 from etcd_aio.portal.facade import Facade
 
-T = TypeVar("T")
-
 OnLost: TypeAlias = Callable[[EtcdError], object]
 
 
 class LosableMaker(Facade):
     """A facade with an `on_lost`, which it hands to what it makes."""
 
-    __slots__ = ()
-
-    _on_lost: OnLost | None
+    _on_lost: OnLost | None = None
 
     def _telling(self, on_lost: OnLost | None) -> Self:
         """Have a function called with the error of a loss, in a thread of its own."""
         self._on_lost = on_lost
         return self
 
-    def _wrap(self, value: T) -> T:
+    def _wrap(self, value: Any) -> Any:
         facade = super()._wrap(value)
-        on_lost: OnLost | None = getattr(self, "_on_lost", None)
+        on_lost = self._on_lost
         if on_lost is not None and facade is not self and isinstance(facade, LosableMaker):
             facade._telling(on_lost)
         return facade
@@ -36,8 +32,6 @@ class LosableMaker(Facade):
 
 class Losable(LosableMaker, Block):
     """A block that holds something while it runs."""
-
-    __slots__ = ()
 
     def __enter__(self) -> Any:
         entered = super().__enter__()
@@ -52,9 +46,8 @@ class Losable(LosableMaker, Block):
 
     def _watch_loss(self) -> None:
         """It is held from now on."""
-        on_lost: OnLost | None = getattr(self, "_on_lost", None)
-        if on_lost is not None:
-            self._run(_watch, _losable(self._object), own_thread(on_lost, "etcd_aio.on_lost"))
+        if self._on_lost is not None:
+            self._run(_watch, _losable(self._object), own_thread(self._on_lost, "etcd_aio.on_lost"))
 
     def check(self) -> None:
         """Raise an error unless it is held now: a thread cannot be cancelled, so a long block asks from time to time.

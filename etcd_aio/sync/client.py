@@ -113,8 +113,6 @@ class Client(BaseClient, Store):
         ConfigError: an option is invalid.
     """
 
-    __slots__ = ()
-
     def __init__(
         self,
         endpoints: str | Iterable[str] | None = None,

@@ -63,8 +63,6 @@ class Store(Facade):
     are made of a client share its connections, streams and leases, and need no closing.
     """
 
-    __slots__ = ()
-
     survives_fork: ClassVar[bool] = True
 
     def lock(
@@ -988,8 +986,6 @@ class Ordered(Store):
     revocation of a lease is not seen. Tasks may share it. Reads that run at the same time are not compared with each
     other, only with what was seen before they began.
     """
-
-    __slots__ = ()
 
     survives_fork: ClassVar[bool] = True
 

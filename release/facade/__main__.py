@@ -13,7 +13,7 @@ from release.facade.choice import SYNC, Choice
 from release.facade.modules import Modules, formatted
 from release.facade.sources import Sources
 
-BY_HAND = frozenset({"base_client.py"})
+BY_HAND = frozenset({"base_client.py", "base_fake.py"})
 
 
 def files() -> dict[Path, str]:

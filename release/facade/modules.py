@@ -108,9 +108,7 @@ class Modules:
         lines.append(class_docstring(documentation_of(one, is_constructed=is_constructed)))
         if path in tables.SURVIVES_FORK:
             names.add("ClassVar", "typing", "ClassVar")
-            lines.append("    __slots__ = ()\n\n    survives_fork: ClassVar[bool] = True\n")
-        else:
-            lines.append("    __slots__ = ()\n")
+            lines.append("    survives_fork: ClassVar[bool] = True\n")
         parts = []
         constructor = one.function("__init__")
         if path in _BY_HAND:
@@ -122,7 +120,7 @@ class Modules:
         entered = one.function("__aenter__")
         if entered is not None and ast.unparse(entered[1].returns or ast.Constant(None)) == "Self":
             has_base = bool(self._choice.facade_base(one))
-            if (not has_base or enter is not None) and path != f"{LIBRARY}.client.Client":
+            if (not has_base or enter is not None) and path not in _BY_HAND:
                 names.add("Self", "typing", "Self")
                 parts.append("def __enter__(self) -> Self:\n    super().__enter__()\n    return self\n")
         members = {member.name: member for member in self._choice.members(one)}
@@ -145,14 +143,12 @@ class Modules:
         return head + textwrap.indent("\n\n".join(parts), "    ", lambda line: bool(line.strip()))
 
     def _constructor_by_hand(self, writer: Writer, names: Names, one: Class) -> str:
-        template, extra, first = _BY_HAND[one.definition.path]
+        _, template, extra = _BY_HAND[one.definition.path]
         found = one.function("__init__")
         assert found is not None
         owner, function = found
         module = owner.definition.module
         names.add(f"Async{one.definition.name}", module, one.definition.name)
-        for name, place in first.items():
-            names.add(name, place, name)
         arguments = ", ".join(writer.arguments(module, one.definition.name, function))
         signature = writer.signature(module, function, {}, extra=extra)
         return f"def __init__({signature}) -> None:\n    {template.format(arguments)}\n"
@@ -165,9 +161,10 @@ class Modules:
             place = home(base.definition.module)
             if place != names.module:
                 names.add(base.definition.name, place, base.definition.name)
-        if one.definition.path == f"{LIBRARY}.client.Client":
-            names.add("BaseClient", f"{SYNC}.base_client", "BaseClient")
-            return ["BaseClient", *found]
+        if one.definition.path in _BY_HAND:
+            module = _BY_HAND[one.definition.path][0]
+            base_name = module.rpartition(".")[2].title().replace("_", "")
+            return [names.add(base_name, module, base_name), *found]
         item = self._item(writer, one)
         is_inherited = bool(found)
         entered = one.function("__aenter__")
@@ -249,15 +246,15 @@ def formatted(texts: dict[str, str], root: Path) -> dict[Path, str]:
 
 _PROTOCOLS = {"etcd_aio.calls.writer.Writer"}
 _PACKAGES: dict[str, str] = {}
-_BY_HAND: dict[str, tuple[str, str, dict[str, str]]] = {
-    "etcd_aio.client.Client": ("self._open(AsyncClient, allow_in_loop, {0})", "allow_in_loop: bool = False", {}),
-    "etcd_aio.fake.fake_etcd.FakeEtcd": (
-        'self._object, self._portal, self._made_by = AsyncFakeEtcd({0}), Portal("fake etcd"), None',
-        "",
-        {"Portal": PORTAL},
+_BY_HAND: dict[str, tuple[str, str, str]] = {
+    "etcd_aio.client.Client": (
+        f"{SYNC}.base_client",
+        "self._open(AsyncClient, allow_in_loop, {0})",
+        "allow_in_loop: bool = False",
     ),
+    "etcd_aio.fake.fake_etcd.FakeEtcd": (f"{SYNC}.base_fake", "self._object = AsyncFakeEtcd({0})", ""),
 }
-"""Constructors without a store: the body, one more parameter, and the names that it needs."""
+"""Classes that programs construct without a store: the module of their base, the constructor, and a parameter of it."""
 
 _ROOT = '''\
 """etcd_aio.sync: the same client for code that blocks.

@@ -183,7 +183,7 @@ BODIES: Final = {
         return Client(self._aio.endpoints, **options)
     """,
     "FakeEtcd.serve": """
-        return Block._around(self._aio.serve(address), self._portal)
+        return self._within(self._aio.serve(address))
     """,
     "LocalReads.__iter__": """
         return iter(self._run(list, self._aio))
@@ -209,6 +209,5 @@ BODIES: Final = {
 
 NAMES: Final = {
     "Derived.subscribe": {"own_thread": "etcd_aio.portal"},
-    "FakeEtcd.serve": {"Block": "etcd_aio.portal"},
 }
 """The names that these bodies need, and their modules."""

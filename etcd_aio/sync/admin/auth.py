@@ -43,8 +43,6 @@ class Auth(Facade):
     authentication; clients renew theirs automatically.
     """
 
-    __slots__ = ()
-
     survives_fork: ClassVar[bool] = True
 
     def enable(self, *, timeout: Timeout = UNSET, retry: RetryMode | None = None) -> AuthResult:

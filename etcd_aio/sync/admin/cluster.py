@@ -29,8 +29,6 @@ class Cluster(Facade):
     member has come up (`UnhealthyClusterError`, `MemberNotEnoughStartedError`).
     """
 
-    __slots__ = ()
-
     survives_fork: ClassVar[bool] = True
 
     def members(

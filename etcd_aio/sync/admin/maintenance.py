@@ -37,8 +37,6 @@ class Maintenance(Facade):
     member cannot be connected to in time, `NoAvailableEndpointsError.errors` has the reason.
     """
 
-    __slots__ = ()
-
     survives_fork: ClassVar[bool] = True
 
     def status(self, endpoint: str, *, timeout: Timeout = UNSET, retry: RetryMode | None = None) -> StatusResult:

@@ -17,8 +17,6 @@ class Snapshot(BlockingIterator[bytes]):
     early, and so does dropping it.
     """
 
-    __slots__ = ()
-
     @property
     def endpoint(self) -> str:
         """The endpoint that sends the snapshot; empty before the first chunk."""

@@ -41,8 +41,6 @@ class Cache(Block, Generic[T]):
     The type of the values is that of `decode`'s results; without `decode` they are `KeyValue`s.
     """
 
-    __slots__ = ()
-
     def __init__(
         self,
         store: Store,

@@ -13,8 +13,6 @@ class CacheChanges(BlockingIterator[tuple[int, dict[bytes, KeyValue | None]]]):
     However slow that task is, a step takes no more memory than the keys it is about. Cancelling a step loses nothing.
     """
 
-    __slots__ = ()
-
     def close(self) -> None:
         """End the iteration. Safe to repeat."""
         self._run(self._aio.aclose)
@@ -28,8 +26,6 @@ class KeySetChanges(BlockingIterator[int]):
 
     Cancelling a step loses nothing.
     """
-
-    __slots__ = ()
 
     @property
     def revision(self) -> int:
@@ -46,8 +42,6 @@ class CacheBatches(BlockingIterator[WatchBatch]):
 
     Cancelling a step loses nothing.
     """
-
-    __slots__ = ()
 
     def close(self) -> None:
         """End the iteration. Safe to repeat."""

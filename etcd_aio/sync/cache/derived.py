@@ -24,8 +24,6 @@ class Derived(Block, Generic[V, C]):
     A subclass has `_make`, and what its users read. Any number of tasks may use one object.
     """
 
-    __slots__ = ()
-
     def __enter__(self) -> Self:
         super().__enter__()
         return self
@@ -137,8 +135,6 @@ class Derived(Block, Generic[V, C]):
 
 class DerivedChanges(BlockingIterator[C]):
     """The changes of a value that is made of a cache; made by its `changes`. Cancelling a step loses nothing."""
-
-    __slots__ = ()
 
     def close(self) -> None:
         """End the iteration. Safe to repeat."""

@@ -18,8 +18,6 @@ T = TypeVar("T")
 class Election(LosableMaker):
     """An election: `client.election("scheduler")`. One object serves any number of tasks."""
 
-    __slots__ = ()
-
     survives_fork: ClassVar[bool] = True
 
     @property
@@ -120,8 +118,6 @@ class Leaders(Block, BlockingIterator[Leader | None]):
 
     Iterate over it within its block. Cancelling the wait for the next one loses nothing.
     """
-
-    __slots__ = ()
 
     def __enter__(self) -> Self:
         super().__enter__()

@@ -30,8 +30,6 @@ class FencedWriter(Facade, Generic[E]):
         InvalidRequestError: the writer is of another namespace or client, where the own key is not.
     """
 
-    __slots__ = ()
-
     def put(
         self,
         key: KeyLike,

@@ -22,8 +22,6 @@ class Leadership(Losable):
     `fencing_token`.
     """
 
-    __slots__ = ()
-
     def __enter__(self) -> Self:
         super().__enter__()
         return self

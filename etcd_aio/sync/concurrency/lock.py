@@ -22,8 +22,6 @@ class Lock(Losable):
     A `Lock` may be used again after it was released, but by one task at a time.
     """
 
-    __slots__ = ()
-
     survives_fork: ClassVar[bool] = True
 
     def __enter__(self) -> Self:

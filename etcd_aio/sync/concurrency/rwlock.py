@@ -17,13 +17,9 @@ class ReadLock(Lock):
     all that hold after it.
     """
 
-    __slots__ = ()
-
 
 class WriteLock(Lock):
     """A lock that excludes all readers and other writers; made by `RWLock.writing()`. It is a `Lock`."""
-
-    __slots__ = ()
 
 
 class RWLock(LosableMaker):
@@ -34,8 +30,6 @@ class RWLock(LosableMaker):
     A reader cannot become a writer, since two that wait for each other would wait for ever; and a writer cannot become
     a reader without standing behind the writers that wait. Take the write lock for as long as it is needed.
     """
-
-    __slots__ = ()
 
     survives_fork: ClassVar[bool] = True
 

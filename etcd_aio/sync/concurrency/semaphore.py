@@ -17,8 +17,6 @@ class Semaphore(Lock):
     until it has found that out, and those that came after it wait for so long. The name cannot be that of a lock.
     """
 
-    __slots__ = ()
-
     @property
     def limit(self) -> int:
         """The permits that there are."""

@@ -30,8 +30,6 @@ class Session(Losable):
     acquires what it has on the session already would wait for itself: `ClientUsageError`.
     """
 
-    __slots__ = ()
-
     def __enter__(self) -> Self:
         super().__enter__()
         return self

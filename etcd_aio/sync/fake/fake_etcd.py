@@ -5,7 +5,7 @@ Made by `python -m release.facade --write` from `etcd_aio.fake.fake_etcd`: do no
 
 from collections.abc import Mapping
 from contextlib import AbstractContextManager
-from typing import TYPE_CHECKING, Self, Unpack
+from typing import TYPE_CHECKING, Unpack
 
 from etcd_aio.arguments import KeyLike
 from etcd_aio.fake import FakeBackup, FakeCall, FakeLease, FakeMember, FakeWatcher
@@ -13,7 +13,7 @@ from etcd_aio.fake.fake_etcd import FakeEtcd as AsyncFakeEtcd
 from etcd_aio.fake.faults import Fault
 from etcd_aio.fake.network import Network
 from etcd_aio.fake.releases import NEWEST
-from etcd_aio.portal import Block, Portal
+from etcd_aio.sync.base_fake import BaseFake
 from etcd_aio.transport import Engine, TransportOptions
 from etcd_aio.types import KeyValue
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from etcd_aio.sync.client import Client
 
 
-class FakeEtcd(Block):
+class FakeEtcd(BaseFake):
     """An etcd cluster in memory: `with FakeEtcd() as fake:`.
 
     Clients of it run as a whole, and only their connections are imitated. Requests are answered in a later turn of the
@@ -42,18 +42,8 @@ class FakeEtcd(Block):
         ConfigError: the fake cannot be that version, or an argument is invalid.
     """
 
-    __slots__ = ()
-
     def __init__(self, version: str = NEWEST, *, members: int = 1, seed: int = 0, latency: float = 0.0) -> None:
-        self._object, self._portal, self._made_by = (
-            AsyncFakeEtcd(version, members=members, seed=seed, latency=latency),
-            Portal("fake etcd"),
-            None,
-        )
-
-    def __enter__(self) -> Self:
-        super().__enter__()
-        return self
+        self._object = AsyncFakeEtcd(version, members=members, seed=seed, latency=latency)
 
     def close(self) -> None:
         """End every connection, and the timer. Clients should be closed before. What is stored can still be seen."""
@@ -106,7 +96,7 @@ class FakeEtcd(Block):
             ConfigError: the address has another form.
             OSError: the address cannot be used, or is taken.
         """
-        return Block._around(self._aio.serve(address), self._portal)
+        return self._within(self._aio.serve(address))
 
     @property
     def revision(self) -> int:

@@ -30,8 +30,6 @@ class Scan(BufferedIterator[KeyValue]):
     that is kept but not read further holds no more than described above, here and on the server.
     """
 
-    __slots__ = ()
-
     @property
     def revision(self) -> int:
         """The revision that the scan reads; 0 before the first page has arrived."""
@@ -57,8 +55,6 @@ class ScanPages(BlockingIterator[RangeResult]):
     A chunk of a stream is cut if it has more keys than a page may have; its pages have the header of the first page,
     since etcd sends none with them.
     """
-
-    __slots__ = ()
 
     @property
     def keys(self) -> KeyRange:

@@ -22,8 +22,6 @@ class Txn(Facade):
     a ResourceWarning.
     """
 
-    __slots__ = ()
-
     def when(self, *compares: Compare) -> Self:
         """Set the comparisons. All of them must hold.
 

@@ -24,8 +24,6 @@ class Leases(Facade):
     key-value calls do.
     """
 
-    __slots__ = ()
-
     survives_fork: ClassVar[bool] = True
 
     def grant(

@@ -29,8 +29,6 @@ class Lease(Losable):
     `ClientClosedError`.
     """
 
-    __slots__ = ()
-
     def __enter__(self) -> Self:
         super().__enter__()
         return self

@@ -29,8 +29,6 @@ class Follow(Block, BlockingIterator[MirrorBatch]):
     - `EtcdError`: as every scan and watch.
     """
 
-    __slots__ = ()
-
     def __enter__(self) -> Self:
         super().__enter__()
         return self

@@ -44,8 +44,6 @@ class Mirror(Facade):
         InvalidRequestError, EmptyKeyError, TypeError: an argument is invalid, or the prefixes overlap in one store.
     """
 
-    __slots__ = ()
-
     def __init__(
         self,
         source: Store,

@@ -42,8 +42,6 @@ class ExactlyOnce(Block):
         InvalidRequestError, TypeError: an argument is invalid.
     """
 
-    __slots__ = ()
-
     def __init__(
         self,
         store: Store,

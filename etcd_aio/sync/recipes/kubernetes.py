@@ -30,8 +30,6 @@ class Kubernetes(Facade):
         timeout: seconds for a call that has no `timeout` of its own; None for no limit.
     """
 
-    __slots__ = ()
-
     survives_fork: ClassVar[bool] = True
 
     def __init__(self, store: Store, *, writer: Writer | None = None, timeout: Timeout = UNSET) -> None:

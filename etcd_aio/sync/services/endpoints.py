@@ -35,8 +35,6 @@ class Endpoints(Derived[tuple[ServiceEndpoint, ...], ServiceChange]):
         InvalidRequestError, EmptyKeyError, TypeError: an argument is invalid.
     """
 
-    __slots__ = ()
-
     def __init__(
         self,
         store: Store,

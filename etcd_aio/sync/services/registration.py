@@ -23,8 +23,6 @@ class Registration(Block):
     a loss: the endpoint goes on serving.
     """
 
-    __slots__ = ()
-
     def __init__(
         self,
         store: Store,

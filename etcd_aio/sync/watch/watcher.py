@@ -31,8 +31,6 @@ class Watcher(Block, BufferedIterator[Event]):
     - `ClientClosedError`: the client was closed.
     """
 
-    __slots__ = ()
-
     def __enter__(self) -> Self:
         super().__enter__()
         return self
@@ -97,8 +95,6 @@ class Watcher(Block, BufferedIterator[Event]):
 
 class WatchBatches(BlockingIterator[WatchBatch]):
     """A watch by batches; see `Watcher.batches`."""
-
-    __slots__ = ()
 
     def close(self) -> None:
         """End the watch. Safe to repeat."""

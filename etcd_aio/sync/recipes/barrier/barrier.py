@@ -34,8 +34,6 @@ class Barrier(Facade):
         EmptyKeyError, InvalidRequestError, TypeError: an argument is invalid.
     """
 
-    __slots__ = ()
-
     survives_fork: ClassVar[bool] = True
 
     def __init__(self, client: Store, name: KeyLike, *, writer: Writer | None = None, timeout: Timeout = UNSET) -> None:

@@ -40,8 +40,6 @@ class DoubleBarrier(Losable):
         InvalidRequestError, EmptyKeyError, TypeError: an argument is invalid.
     """
 
-    __slots__ = ()
-
     survives_fork: ClassVar[bool] = True
 
     def __init__(

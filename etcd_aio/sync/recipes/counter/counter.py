@@ -32,8 +32,6 @@ class Counter(Facade):
         InvalidRequestError, EmptyKeyError, TypeError: an argument is invalid.
     """
 
-    __slots__ = ()
-
     survives_fork: ClassVar[bool] = True
 
     def __init__(

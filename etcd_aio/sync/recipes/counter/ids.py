@@ -34,8 +34,6 @@ class IdAllocator(Facade):
         InvalidRequestError, EmptyKeyError, TypeError: an argument is invalid.
     """
 
-    __slots__ = ()
-
     def __init__(
         self,
         client: Store,

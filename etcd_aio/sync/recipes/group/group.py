@@ -35,8 +35,6 @@ class Group(Facade):
         InvalidRequestError, EmptyKeyError, TypeError: an argument is invalid.
     """
 
-    __slots__ = ()
-
     survives_fork: ClassVar[bool] = True
 
     def __init__(self, client: Store, name: KeyLike, *, ttl: int = DEFAULT_TTL) -> None:
@@ -110,8 +108,6 @@ class Membership(Block):
     Entering puts the key of the member, leaving deletes it. In between it is kept alive, and put again whenever its
     lease was lost, after an outage of any length. The block is not cancelled by a loss; `is_registered` tells.
     """
-
-    __slots__ = ()
 
     def __enter__(self) -> Self:
         super().__enter__()
@@ -204,8 +200,6 @@ class GroupCache(Derived[GroupView, GroupView]):
     Entering reads them; from then on they follow etcd. In an outage the last ones stay, also while the user may not
     read the group. Any number of tasks may use one object.
     """
-
-    __slots__ = ()
 
     @property
     def view(self) -> GroupView:

@@ -19,8 +19,6 @@ class Ring(Derived[HashRing, HashRing]):
     same again by then, it differs by its epoch alone. Any number of tasks may use one object.
     """
 
-    __slots__ = ()
-
     @property
     def assignment(self) -> HashRing:
         """The present assignment. It is a plain read from memory, and does not change; it is made at the first use.

@@ -35,8 +35,6 @@ class PriorityQueue(BlockingIterator[Item]):
         InvalidRequestError, EmptyKeyError, TypeError: an argument is invalid.
     """
 
-    __slots__ = ()
-
     survives_fork: ClassVar[bool] = True
 
     def __init__(self, client: Store, name: KeyLike, *, writer: Writer | None = None, timeout: Timeout = UNSET) -> None:

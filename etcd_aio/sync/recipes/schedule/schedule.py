@@ -50,8 +50,6 @@ class Schedule(Facade):
         InvalidRequestError, EmptyKeyError, TypeError: an argument is invalid.
     """
 
-    __slots__ = ()
-
     survives_fork: ClassVar[bool] = True
 
     def __init__(

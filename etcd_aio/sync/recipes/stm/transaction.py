@@ -17,8 +17,6 @@ class Transaction(Facade):
     has no revisions and no version yet, they are 0. Tasks that the function starts and waits for may share it.
     """
 
-    __slots__ = ()
-
     @property
     def revision(self) -> int:
         """The revision of the first read, which at the serializable levels is that of all reads; 0 before it."""

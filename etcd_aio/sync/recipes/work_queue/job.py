@@ -20,8 +20,6 @@ class Job(Losable):
     block is cancelled, and leaving it raises `JobLostError`: another worker may have the job then.
     """
 
-    __slots__ = ()
-
     def __enter__(self) -> Self:
         super().__enter__()
         return self

@@ -46,8 +46,6 @@ class WorkQueue(Facade):
         InvalidRequestError, EmptyKeyError, TypeError: an argument is invalid.
     """
 
-    __slots__ = ()
-
     survives_fork: ClassVar[bool] = True
 
     def __init__(

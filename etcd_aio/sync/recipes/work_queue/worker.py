@@ -19,8 +19,6 @@ class Worker(LosableMaker, Block, BlockingIterator[Job]):
     If the lease is lost, all jobs are, and the worker continues with another lease.
     """
 
-    __slots__ = ()
-
     def __enter__(self) -> Self:
         super().__enter__()
         return self
