@@ -1,11 +1,11 @@
 """Block: `with` in front of `async with`. One task in the loop enters and leaves, as many blocks need."""
 
 import asyncio
+from threading import Thread, current_thread
 from types import TracebackType
 from typing import Any, TypeAlias
 
 from etcd_aio.base.aio import resolve, start_background_task
-from etcd_aio.errors import ClientUsageError
 from etcd_aio.portal.facade import Facade
 
 ExcInfo: TypeAlias = "tuple[type[BaseException] | None, BaseException | None, TracebackType | None]"
@@ -14,27 +14,32 @@ ExcInfo: TypeAlias = "tuple[type[BaseException] | None, BaseException | None, Tr
 class Block(Facade):
     """A facade that is used by `with`."""
 
-    _inside: "Inside | None" = None
+    _entered: "list[tuple[Thread, Inside]] | None" = None
+    """By which thread it is entered, the youngest last: a reentrant lock is so several times."""
 
     def __enter__(self) -> Any:
-        if self._inside is not None:
-            raise ClientUsageError(f"this {type(self).__name__} is entered already")
         aio = self._aio
         inside = Inside(aio, type(self).__name__)
         value = self._portal.call(inside.enter, undo=lambda _: inside.leave_soon())
-        self._inside = inside
+        if self._entered is None:
+            self._entered = []
+        self._entered.append((current_thread(), inside))
         return self if value is aio else self._wrap(value)
 
     def __exit__(
         self, exc_type: type[BaseException] | None, exc: BaseException | None, traceback: TracebackType | None
     ) -> bool | None:
-        inside, self._inside = self._inside, None
-        if inside is None or self._portal.is_forked:  # after a fork it is the parent's
+        entered = self._entered
+        if not entered or self._portal.is_forked:  # after a fork it is the parent's
             return False
+        thread = current_thread()
+        own = [one for one in entered if one[0] is thread] or entered  # another thread may leave
+        entered.remove(own[-1])
+        inside = own[-1][1]
         return bool(self._portal.call(inside.leave, ((exc_type, exc, traceback),)))
 
     def _make_again(self) -> None:
-        if self._inside is not None:
+        if self._entered:
             self._made_by = None
         super()._make_again()
 

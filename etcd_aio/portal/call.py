@@ -14,9 +14,11 @@ import threading
 from collections import deque
 from collections.abc import Callable, Coroutine
 from inspect import iscoroutine
+from threading import current_thread
 from typing import Any, Final, Generic, TypeVar, cast
 
 from etcd_aio.base.aio import resolve
+from etcd_aio.base.user import CALLER
 from etcd_aio.errors import ClientClosedError, EtcdError, ForkedError
 
 T = TypeVar("T")
@@ -37,6 +39,7 @@ class Call(Generic[T]):
 
     __slots__ = (
         "_arguments",
+        "_caller",
         "_context",
         "_error",
         "_function",
@@ -66,6 +69,7 @@ class Call(Generic[T]):
         self._submit = submit
         self._undo = undo
         self._context = contextvars.copy_context()
+        self._caller = current_thread()
         self._lock = threading.Lock()
         self._lock.acquire()
         self._is_signalled = self._is_over = self._is_interrupted = False
@@ -89,6 +93,7 @@ class Call(Generic[T]):
         for argument in self._arguments:
             if type(argument) is InCaller:
                 argument.call = self
+        self._context.run(CALLER.set, self._caller)
         try:
             result = self._context.run(self._function, *self._arguments, **self._keywords)
         except BaseException as error:  # whatever it is, it belongs to the caller

@@ -61,6 +61,19 @@ class Adapter:
     def __repr__(self) -> str:
         return repr(self._sync._object)
 
+    @property
+    def backend(self) -> Any:
+        """What is behind a client, for tests that put something between."""
+        return self._sync._object.backend
+
+    @backend.setter
+    def backend(self, backend: Any) -> None:
+        self._sync._object.backend = backend
+
+    async def in_its_loop(self, function: Callable[..., Any], *arguments: Any, **keywords: Any) -> Any:
+        """Await what runs in the loop of the blocking client."""
+        return await in_thread(partial(self._sync._run, function, *arguments, **keywords))
+
     def _outward(self, value: Any, lost: "Lost | None" = None) -> Any:
         """What the test gets for a result."""
         if value is self._sync:
@@ -286,7 +299,7 @@ def _members(aio: type, sync: type) -> dict[str, Any]:
             members[name] = _SPECIAL[name]
         elif name in _PLAIN and isinstance(found, FunctionType) and hasattr(sync, name):
             members[name] = _plain(name, found)
-        elif name.startswith("_"):
+        elif name.startswith("_") or name == "backend":
             continue
         elif isinstance(found, classmethod):
             members[name] = _class_method(behind, found.__func__)

@@ -11,6 +11,7 @@ import pytest
 
 import etcd_aio
 from tests.support.blocking.adapters import adapters
+from tests.support.blocking.threads import install
 
 
 @contextmanager
@@ -24,6 +25,7 @@ def replaced() -> Iterator[None]:
         if not module.name.startswith(("etcd_aio.contrib.", "etcd_aio.__main__")):
             import_module(module.name)
     made = adapters()
+    install()
     with pytest.MonkeyPatch.context() as patch:
         for name, module in list(sys.modules.items()):
             if name.startswith("etcd_aio.sync"):
@@ -35,6 +37,14 @@ def replaced() -> Iterator[None]:
                 for word, adapter in _found(module, made):
                     setattr(module, word, adapter)
         yield
+    detour: Any = sys.modules.get("tests.support.backends")
+    if detour is not None:
+        detour.ClientWithADetour.send = _send
+
+
+async def _send(self: Any, operation: Any, **options: Any) -> Any:
+    """Stands for `ClientWithADetour.send`, which tests and the blocking client call in loops of their own."""
+    return await self.in_its_loop(self._beneath.do, operation, **options)
 
 
 def _found(module: Any, made: dict[type, Any]) -> list[tuple[str, Any]]:

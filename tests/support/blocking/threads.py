@@ -9,7 +9,9 @@ from concurrent.futures import Future
 from inspect import isawaitable
 from queue import SimpleQueue
 from typing import Any
+from weakref import WeakKeyDictionary
 
+import etcd_aio.portal as portal
 from etcd_aio.base.aio import resolve
 from etcd_aio.portal.call import Call
 
@@ -56,6 +58,7 @@ class Work:
         self._function = function
         self._arguments = arguments
         self._loop = asyncio.get_running_loop()
+        self.user = _user()
         self.outcome: asyncio.Future[tuple[Any, BaseException | None]] = self._loop.create_future()
         self._lock = threading.Lock()
         self._is_interrupted = False
@@ -112,6 +115,30 @@ class Work:
                 self._inner = None
 
 
+class _User(threading.Thread):
+    """Stands for the thread that a task of the test would be."""
+
+
+_users: "WeakKeyDictionary[asyncio.Task[Any], _User]" = WeakKeyDictionary()
+
+
+def _user() -> _User | None:
+    task = asyncio.current_task()
+    if task is None:
+        return None
+    found = _users.get(task)
+    if found is None:
+        found = _users[task] = _User(name=task.get_name())
+    return found
+
+
+def current_thread() -> threading.Thread:
+    """Stands for `threading.current_thread`: what a task calls is called by one thread."""
+    work = _current.work
+    user = work.user if work is not None else _user() if asyncio._get_running_loop() is not None else None
+    return user or threading.current_thread()
+
+
 class _Interruption:
     def run(self) -> None:
         raise Interrupted
@@ -121,7 +148,13 @@ async def _awaited(result: Any) -> Any:
     return await result
 
 
-def interruptible_wait(self: Call[Any]) -> Any:
+def install() -> None:
+    """Have blocking calls made so: interruptible, and by one thread for each task."""
+    Call.wait = _interruptible_wait  # type: ignore[method-assign]
+    portal.block.current_thread = portal.call.current_thread = current_thread  # type: ignore[attr-defined]
+
+
+def _interruptible_wait(self: Call[Any]) -> Any:
     """Stands for `Call.wait`."""
     work = _current.work
     if work is None or work._call is not None:
