@@ -5,7 +5,7 @@ from threading import Thread, current_thread
 from types import TracebackType
 from typing import Any, TypeAlias
 
-from etcd_aio.base.aio import resolve, start_background_task
+from etcd_aio.base.aio import resolve, start_task
 from etcd_aio.portal.facade import Facade
 
 ExcInfo: TypeAlias = "tuple[type[BaseException] | None, BaseException | None, TracebackType | None]"
@@ -33,10 +33,10 @@ class Block(Facade):
         if not entered or self._portal.is_forked:  # after a fork it is the parent's
             return False
         thread = current_thread()
-        own = [one for one in entered if one[0] is thread] or entered  # another thread may leave
-        entered.remove(own[-1])
-        inside = own[-1][1]
-        return bool(self._portal.call(inside.leave, ((exc_type, exc, traceback),)))
+        own = [one for one in entered if one[0] is thread]
+        left = own[-1] if own else entered[-1]  # another thread may leave
+        entered.remove(left)
+        return bool(self._portal.call(left[1].leave, ((exc_type, exc, traceback),)))
 
     def _make_again(self) -> None:
         if self._entered:
@@ -61,7 +61,7 @@ class Inside:
         loop = asyncio.get_running_loop()
         self._entered: asyncio.Future[object] = loop.create_future()
         self._leaving: asyncio.Future[ExcInfo] = loop.create_future()
-        self._task = start_background_task(self._hold(), name=f"etcd_aio.sync {self._name}")
+        self._task = start_task(self._hold(), name=f"etcd_aio.sync {self._name}")
         try:
             await asyncio.wait({self._entered})
         except asyncio.CancelledError:
@@ -71,9 +71,10 @@ class Inside:
             raise
         return self._entered.result()
 
-    def leave_soon(self) -> None:
-        """Leave without waiting for the end of it."""
+    def leave_soon(self) -> "asyncio.Task[object]":
+        """Leave. Returns the task that does so."""
         resolve(self._leaving, (None, None, None))
+        return self._task
 
     async def leave(self, raised: ExcInfo) -> object:
         """Leave it. Returns whether it swallows the exception."""

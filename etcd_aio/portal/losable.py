@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import Any, Self, TypeAlias
 
 from etcd_aio.base.aio import start_background_task
-from etcd_aio.errors import EtcdError
+from etcd_aio.errors import EtcdError, InvalidRequestError
 from etcd_aio.portal.block import Block
 from etcd_aio.portal.callback import own_thread
 from etcd_aio.portal.facade import Facade
@@ -18,7 +18,13 @@ class LosableMaker(Facade):
     _on_lost: OnLost | None = None
 
     def _telling(self, on_lost: OnLost | None) -> Self:
-        """Have a function called with the error of a loss, in a thread of its own."""
+        """Have a function called with the error of a loss, in a thread of its own.
+
+        Raises:
+            InvalidRequestError: it is no function.
+        """
+        if on_lost is not None and not callable(on_lost):
+            raise InvalidRequestError(f"on_lost is a function or None for blocking code, not {on_lost!r}")
         self._on_lost = on_lost
         return self
 

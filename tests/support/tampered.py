@@ -71,7 +71,7 @@ class TamperedClient(ClientWithADetour):
         self._faults.remove(fault)
         if fault.is_sent:
             await self.send(operation, **options)
-        fault.caught.get_loop().call_soon_threadsafe(fault.caught.set_result, operation)
+        fault.caught.set_result(operation)
         if fault.error is not None:
             raise fault.error
         return None

@@ -85,18 +85,14 @@ class Lost:
     """What `on_lost="cancel"` is for asyncio, on the callback of blocking code: it cancels the tasks in lost blocks."""
 
     def __init__(self) -> None:
-        self._loop = asyncio.get_running_loop()
         self._inside: dict[int, tuple[Any, asyncio.Task[Any]]] = {}
         self._cancelled: set[int] = set()
 
     def __call__(self, error: Exception) -> None:
-        self._loop.call_soon_threadsafe(self._cancel)
-
-    def _cancel(self) -> None:
-        for key, (block, task) in self._inside.items():
+        for key, (block, task) in list(self._inside.items()):
             if getattr(block, "is_lost", True) and key not in self._cancelled:
                 self._cancelled.add(key)
-                task.cancel()
+                task.get_loop().call_soon_threadsafe(task.cancel)
 
     def enter(self, block: Any) -> None:
         task = asyncio.current_task()
@@ -194,8 +190,11 @@ def _arguments(
     lost = None
     if "on_lost" in inspect.signature(function).parameters:
         keywords = dict(keywords)
-        if keywords.pop("on_lost", "cancel") == "cancel":
+        on_lost = keywords.pop("on_lost", "cancel")
+        if on_lost == "cancel":
             keywords["on_lost"] = lost = Lost()
+        elif on_lost != "signal":
+            keywords["on_lost"] = on_lost
     return tuple(map(inward, arguments)), {
         name: value if isinstance(value, Lost) else inward(value) for name, value in keywords.items()
     }, lost
@@ -272,6 +271,7 @@ def _init(aio: type, sync: type) -> Any:
         given, named, self._lost = _arguments(function, arguments, changed | keywords)
         if aio is etcd_aio.Client:
             named["allow_in_loop"] = True
+            self.loop = asyncio._get_running_loop()
         self._sync = sync(*given, **named)
 
     init.__kwdefaults__ = options

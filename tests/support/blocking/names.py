@@ -1,5 +1,6 @@
 """Names: while test modules are imported, the asyncio classes that they import are adapters of the blocking ones."""
 
+import asyncio
 import pkgutil
 import sys
 from collections.abc import Iterator
@@ -37,14 +38,21 @@ def replaced() -> Iterator[None]:
                 for word, adapter in _found(module, made):
                     setattr(module, word, adapter)
         yield
-    detour: Any = sys.modules.get("tests.support.backends")
-    if detour is not None:
-        detour.ClientWithADetour.send = _send
+    backends: Any = sys.modules.get("tests.support.backends")
+    if backends is not None:
+        backends.ClientWithADetour.send = _send
+        backends._Around.do = _do
 
 
 async def _send(self: Any, operation: Any, **options: Any) -> Any:
-    """Stands for `ClientWithADetour.send`, which tests and the blocking client call in loops of their own."""
+    """Stands for `ClientWithADetour.send`: from the test's loop to the client's."""
     return await self.in_its_loop(self._beneath.do, operation, **options)
+
+
+async def _do(self: Any, operation: Any, **options: Any) -> Any:
+    """Stands for the detour of such a client: from the client's loop to the test's."""
+    detour = asyncio.run_coroutine_threadsafe(self._do(operation, **options), self._do.__self__.loop)
+    return await asyncio.wrap_future(detour)
 
 
 def _found(module: Any, made: dict[type, Any]) -> list[tuple[str, Any]]:
