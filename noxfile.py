@@ -276,10 +276,11 @@ def types(session: nox.Session) -> None:
 
 @nox.session
 def generate(session: nox.Session) -> None:
-    """Check that `etcd_aio/pb` and `etcd_aio/codec/generated` match the .proto files; `-- --write` updates them."""
+    """Check what is generated: messages from the .proto files, and `etcd_aio/sync`; `-- --write` updates them."""
     session.install("--quiet", *nox.project.dependency_groups(PYPROJECT, "generate"))
     arguments = [] if "--write" in session.posargs else ["--check"]
     session.run("python", "proto/generate.py", *arguments)
+    session.run("python", "-m", "release.facade", *(arguments or ["--write"]))
 
 
 @nox.session

@@ -304,6 +304,11 @@ EXPORTS = {
         "etcd_aio.sync.cache.changes": "CacheBatches CacheChanges KeySetChanges",
         "etcd_aio.sync.cache.derived": "Derived DerivedChanges",
     },
+    "etcd_aio.sync.calls": {
+        "etcd_aio.sync.calls.keys": "KeyCalls",
+        "etcd_aio.sync.calls.store_calls": "StoreCalls",
+        "etcd_aio.sync.calls.writer": "Writer",
+    },
     "etcd_aio.sync.concurrency": {
         "etcd_aio.sync.concurrency.election": "Election Leaders",
         "etcd_aio.sync.concurrency.leadership": "Leadership",
@@ -343,6 +348,7 @@ EXPORTS = {
         "etcd_aio.sync.recipes.work_queue.worker": "Worker",
     },
     "etcd_aio.sync.services": {
+        "etcd_aio.sync.services": "naming",
         "etcd_aio.sync.services.endpoints": "Endpoints",
         "etcd_aio.sync.services.registration": "Registration",
     },

@@ -40,6 +40,19 @@ PUBLIC: Final = {
     "etcd_aio.contrib.discovery.httpx": "endpoints for httpx",
     "etcd_aio.contrib.otel": "OpenTelemetry",
     "etcd_aio.contrib.prometheus": "Prometheus",
+    "etcd_aio.sync": "the client for code that blocks",
+    "etcd_aio.sync.admin": "users, members, maintenance, for code that blocks",
+    "etcd_aio.sync.calls": "what recipes stand on, for code that blocks",
+    "etcd_aio.sync.lease": "leases, for code that blocks",
+    "etcd_aio.sync.concurrency": "what locks, elections and sessions give, for code that blocks",
+    "etcd_aio.sync.once": "exactly-once writes, for code that blocks",
+    "etcd_aio.sync.cache": "caches, for code that blocks",
+    "etcd_aio.sync.recipes": "counters, barriers, queues, groups, schedules, for code that blocks",
+    "etcd_aio.sync.store": "ordered reads, for code that blocks",
+    "etcd_aio.sync.services": "registration and discovery of services, for code that blocks",
+    "etcd_aio.sync.services.naming": "etcd's own format of service entries, for code that blocks",
+    "etcd_aio.sync.mirror": "mirrors, for code that blocks",
+    "etcd_aio.sync.fake": "an etcd in memory, for code that blocks",
     "etcd_aio.fake": "an etcd in memory",
     "etcd_aio.fake.time": "event loops in virtual time",
     "etcd_aio.testing": "real etcd servers for tests",
@@ -69,6 +82,7 @@ INTERNAL: Final = frozenset(
         " when_constructed",
     )
     | _of("etcd_aio.admin", "Versions")
+    | _of("etcd_aio.fake", "Fault Network")
     | _of("etcd_aio.calls", "check_store")
     | _of("etcd_aio.lease.LeasePool", "aclose closing_error drop_idle ended lent returned")
     | _of("etcd_aio.lease", "BACKOFF LeaseKeeper OnDoubt OnEnd OnLoss")

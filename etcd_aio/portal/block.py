@@ -36,6 +36,8 @@ class Block(Facade):
         own = [one for one in entered if one[0] is thread]
         left = own[-1] if own else entered[-1]  # another thread may leave
         entered.remove(left)
+        if self._portal.thread.is_over:  # the last client was closed within the block
+            return left[1].ended()
         return bool(self._portal.call(left[1].leave, ((exc_type, exc, traceback),)))
 
     def _make_again(self) -> None:
@@ -85,10 +87,20 @@ class Inside:
             self._task.cancel()
             await asyncio.wait({self._task})
             raise
+        return self.ended()
+
+    def ended(self) -> bool:
+        """What leaving has come to as the loop's thread has ended.
+
+        Raises:
+            BaseException: what it has raised.
+        """
+        if not self._task.done() or self._task.cancelled():
+            return False
         outcome = self._task.result()
         if isinstance(outcome, BaseException):
             raise outcome
-        return outcome
+        return bool(outcome)
 
     async def _hold(self) -> object:
         """Enter, wait, and leave; what leaving raises is the result."""
@@ -107,7 +119,10 @@ class Inside:
         except asyncio.CancelledError as cancelled:  # the block is lost, or the thread ends
             raised = (type(cancelled), cancelled, cancelled.__traceback__)
         try:
-            return await self._block.__aexit__(*raised)
+            outcome = await self._block.__aexit__(*raised)
+            if not self._leaving.done() and getattr(self._block, "is_lost", False):  # to be told when it is left
+                return await self._block.lost()
+            return outcome
         except BaseException as error:
             if error is raised[1]:
                 return False

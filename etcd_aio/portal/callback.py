@@ -3,10 +3,14 @@
 import logging
 import queue
 import threading
-from collections.abc import Callable
-from typing import Any, Final
+from collections.abc import Awaitable, Callable
+from functools import partial
+from typing import Any, Final, TypeVar
 
+from etcd_aio.base.threads import in_thread
 from etcd_aio.portal.call import InCaller
+
+T = TypeVar("T")
 
 _log: Final = logging.getLogger("etcd_aio.sync")
 
@@ -22,6 +26,20 @@ def in_caller(function: Callable[..., object]) -> Any:
     return InCaller(function)
 
 
+def in_worker(function: Callable[..., T], name: str) -> Callable[..., Awaitable[T]]:
+    """An asynchronous function for the loop, which runs a blocking one in a thread of its own.
+
+    Args:
+        function: the blocking function.
+        name: of the thread.
+    """
+
+    async def run(*arguments: object) -> T:
+        return await in_thread(partial(function, *arguments), name)
+
+    return run
+
+
 def own_thread(function: Callable[..., object], name: str) -> Callable[..., None]:
     """A function for the loop, which returns at once and runs another one in a daemon thread of its own.
 
@@ -31,7 +49,7 @@ def own_thread(function: Callable[..., object], name: str) -> Callable[..., None
         function: the function to run.
         name: of the thread, and in the log.
     """
-    return OwnThread(function, name).add
+    return OwnThread(function, name).add if callable(function) else function  # the object refuses what is no function
 
 
 class OwnThread:

@@ -20,10 +20,10 @@ class Facade:
     """Base of all blocking classes.
 
     Attributes:
-        survives_fork: whether it holds nothing, so that a forked child may use it.
+        _survives_fork: whether it holds nothing, so that a forked child may use it.
     """
 
-    survives_fork: ClassVar[bool] = False
+    _survives_fork: ClassVar[bool] = False
 
     _object: Any
     _portal: Portal
@@ -42,7 +42,7 @@ class Facade:
         Raises:
             ForkedError: it is not known how, or it holds something that is the parent's.
         """
-        if not self.survives_fork or self._made_by is None:
+        if not self._survives_fork or self._made_by is None:
             raise ForkedError(
                 f"this {type(self).__name__} was made before os.fork(): make a new one in the child process"
             )
@@ -68,6 +68,21 @@ class Facade:
             method = getattr(self._aio, name)
             given, named = map(unwrap, arguments), {word: unwrap(value) for word, value in keywords.items()}
             facade: Facade = self._wrap(self._run(method, *given, **named))
+            return facade
+
+        facade = make()
+        facade._made_by = make
+        return facade
+
+    def _part(self, name: str) -> Any:
+        """The facade of an attribute of the object.
+
+        Args:
+            name: of the attribute.
+        """
+
+        def make() -> Facade:
+            facade: Facade = self._wrap(getattr(self._aio, name))
             return facade
 
         facade = make()

@@ -1,4 +1,4 @@
-"""Losable: what is held, and may be lost while a thread works, which cannot be cancelled; `on_lost` and `check` tell it."""
+"""Losable: what is held, and may be lost. A thread cannot be cancelled, so `on_lost` and `check` tell of it."""
 
 from collections.abc import Callable
 from typing import Any, Self, TypeAlias
@@ -24,7 +24,7 @@ class LosableMaker(Facade):
             InvalidRequestError: it is no function.
         """
         if on_lost is not None and not callable(on_lost):
-            raise InvalidRequestError(f"on_lost is a function or None for blocking code, not {on_lost!r}")
+            raise InvalidRequestError(f"on_lost is a function or None in blocking code, not {on_lost!r}")
         self._on_lost = on_lost
         return self
 
@@ -51,7 +51,7 @@ class Losable(LosableMaker, Block):
         return self
 
     def _watch_loss(self) -> None:
-        """It is held from now on."""
+        """Tell of a loss from now on: this is held."""
         if self._on_lost is not None:
             self._run(_watch, _losable(self._object), own_thread(self._on_lost, "etcd_aio.on_lost"))
 
@@ -73,7 +73,7 @@ class Losable(LosableMaker, Block):
 
 
 def _losable(aio: Any) -> Any:
-    """What is lost: the object itself, or the lease of a session."""
+    """The object that may be lost: this one, or the lease of a session."""
     return aio if hasattr(aio, "lost") else aio.lease
 
 

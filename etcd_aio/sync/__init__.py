@@ -14,8 +14,7 @@ Made by `python -m release.facade --write`: do not edit.
 from typing import TYPE_CHECKING
 
 from etcd_aio.exports import late_names
-from etcd_aio.portal import register
-from etcd_aio.sync._facades import PLACES
+from etcd_aio.sync import _facades
 
 if TYPE_CHECKING:
     from etcd_aio.sync.calls.writer import Writer as Writer
@@ -29,4 +28,4 @@ if TYPE_CHECKING:
 else:
     __getattr__, __dir__, __all__ = late_names(__name__)
 
-register(PLACES)
+_facades.register_all()

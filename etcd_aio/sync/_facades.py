@@ -1,7 +1,9 @@
 """The classes of asyncio, and where their blocking ones are.
 
-Made by `python -m release.facade --write` from `release/facade`: do not edit.
+Made by `python -m release.facade --write`: do not edit.
 """
+
+from etcd_aio.portal import register
 
 PLACES = {
     "etcd_aio.admin.auth.Auth": "etcd_aio.sync.admin.auth:Auth",
@@ -14,6 +16,8 @@ PLACES = {
     "etcd_aio.cache.changes.KeySetChanges": "etcd_aio.sync.cache.changes:KeySetChanges",
     "etcd_aio.cache.derived.Derived": "etcd_aio.sync.cache.derived:Derived",
     "etcd_aio.cache.derived.DerivedChanges": "etcd_aio.sync.cache.derived:DerivedChanges",
+    "etcd_aio.calls.keys.KeyCalls": "etcd_aio.sync.calls.keys:KeyCalls",
+    "etcd_aio.calls.store_calls.StoreCalls": "etcd_aio.sync.calls.store_calls:StoreCalls",
     "etcd_aio.client.Client": "etcd_aio.sync.client:Client",
     "etcd_aio.concurrency.election.Election": "etcd_aio.sync.concurrency.election:Election",
     "etcd_aio.concurrency.election.Leaders": "etcd_aio.sync.concurrency.election:Leaders",
@@ -57,3 +61,8 @@ PLACES = {
     "etcd_aio.watch.watcher.WatchBatches": "etcd_aio.sync.watch.watcher:WatchBatches",
     "etcd_aio.watch.watcher.Watcher": "etcd_aio.sync.watch.watcher:Watcher",
 }
+
+
+def register_all() -> None:
+    """Let portals find the blocking classes."""
+    register(PLACES)

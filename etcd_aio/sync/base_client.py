@@ -5,13 +5,13 @@ from types import TracebackType
 from typing import Self
 
 from etcd_aio.errors import ClientClosedError
-from etcd_aio.portal import Facade, Portal
+from etcd_aio.portal import Facade, Portal, in_worker
 
 
 class BaseClient(Facade):
     """Base of the blocking client, which has its calls."""
 
-    survives_fork = True
+    _survives_fork = True
 
     _is_closed: bool
 
@@ -26,6 +26,9 @@ class BaseClient(Facade):
             arguments: of the constructor.
             keywords: of the constructor.
         """
+        token = keywords.get("token")
+        if callable(token):
+            keywords["token"] = in_worker(token, "etcd_aio.token")
 
         def again() -> BaseClient:
             made = type(self).__new__(type(self))

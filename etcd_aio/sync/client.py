@@ -4,8 +4,8 @@ Made by `python -m release.facade --write` from `etcd_aio.client`: do not edit.
 """
 
 import ssl
-from collections.abc import Callable, Iterable, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Self, Unpack
 
 from etcd_aio.arguments import KeyLike
 from etcd_aio.balancer import Choice, PolicyName
@@ -15,6 +15,7 @@ from etcd_aio.config import TLS
 from etcd_aio.error_handler import RetryPolicy
 from etcd_aio.observing import Observer
 from etcd_aio.sync.base_client import BaseClient
+from etcd_aio.sync.config.options import ClientOptions
 from etcd_aio.sync.store import Store
 from etcd_aio.transport import EngineFactory, EngineName
 from etcd_aio.types import CompactResult, EndpointStatistics, StreamStatistics
@@ -26,11 +27,15 @@ if TYPE_CHECKING:
 
 
 class Client(BaseClient, Store):
-    """An etcd client. An application needs one for each event loop, for as long as the loop runs.
+    """An etcd client.
+
+    An application needs one, for as long as it runs; any number of threads may use it. Ctrl-C ends a call that waits,
+    and KeyboardInterrupt is raised when the call has ended. In a process that was forked, the client connects anew;
+    what is held, such as locks and watches, is the parent's.
 
     The constructor opens no connection; `with`, `connect()` and the first call begin to dial. Calls are spread over the
     members, and a call moves to another member when its own fails. Use `with Client(...) as client:`, or
-    `client.close()` at the end; entering and leaving may happen in different tasks.
+    `client.close()` at the end; entering and leaving may happen in different threads.
 
     Args:
         endpoints: the client URLs of the members: a list, or one comma-separated text. `host`, `host:port`, `http://`,
@@ -43,20 +48,20 @@ class Client(BaseClient, Store):
             or is refused: calls, streams and watches continue. A refused login is not retried; for one second,
             other calls get the same error. Default: none, or the user that the certificate in `tls`
             names.
-        token: instead of `auth`, a token (a JWT) from elsewhere, which is never renewed; or an async function that
-            returns one, called before the first call and whenever the last token was refused. The function must not
-            use this client.
+        token: instead of `auth`, a token (a JWT) from elsewhere, which is never renewed; or a function that returns
+            one, in a thread of its own, called before the first call and whenever the last token was refused. The
+            function must not use this client.
         allow_insecure_auth: allow credentials for endpoints without TLS, which sends them in plain text. Unix sockets
             do not need this option.
         timeout: seconds for a call with all its attempts, unless the call has its own `timeout`; None for no limit.
             Default: 5, as etcdctl's `--command-timeout`.
         connect_timeout: seconds for dialling one endpoint, its TLS handshake and its first HTTP/2 frame. Default: 2, as
-            etcdctl's `--dial-timeout`. Time in which the event loop was blocked does not count, nor the wait of a
-            dial behind many others to the same endpoint. An endpoint that accepts connections but does not answer in
-            time has twice as long with the next dial, up to 20 s, until it answers; not with `fail_fast`. The
-            question which cluster a new member belongs to, which comes before the credentials, has the same timeout
-            once more. The lookup of a host name before that may take as long again; a longer lookup continues, and
-            the next dial uses its result. The same is true for reading the files of `tls`.
+            etcdctl's `--dial-timeout`. It does not count the wait of a dial behind many others to the same endpoint. An
+            endpoint that accepts connections but does not answer in time has twice as long with the next dial, up to 20
+            s, until it answers; not with `fail_fast`. The question which cluster a new member belongs to, which comes
+            before the credentials, has the same timeout once more. The lookup of a host name before that may take as
+            long again; a longer lookup continues, and the next dial uses its result. The same is true for reading the
+            files of `tls`.
         policy: how calls are spread over the members. Every policy prefers healthy members.
             `"round_robin"`: all in turn. `"power_of_two"`: of two random members, the one that is less busy and faster.
             `"leader_first"`: the leader, which is searched for after every election. `"pinned"`: one connection, to
@@ -108,6 +113,8 @@ class Client(BaseClient, Store):
         name: distinguishes the clients of a process: in the lines of logs, whose records have it as the field `client`;
             in `statistics()` and `streams()`; for observers; and as a label of metrics. At most 64 letters, digits and
             `.`, `_`, `-`, `:`, `/`. Default: no name.
+        allow_in_loop: let calls block a thread in which an event loop runs. Default: False, such a call raises
+            `BlockingInLoopError`, since the loop would stand still: use `etcd_aio.Client` there.
 
     Raises:
         ConfigError: an option is invalid.
@@ -173,20 +180,66 @@ class Client(BaseClient, Store):
             name=name,
         )
 
+    @classmethod
+    def from_url(cls, url: str, **options: Unpack[ClientOptions]) -> Self:
+        """Make a client from a connection URL.
+
+            etcd://m1:2379,m2:2379,m3:2379/?timeout=3s      plaintext
+            etcds://name:password@m1/?ca=/etc/ca.pem        TLS; without `ca` the system's authorities
+            etcd+unix:///run/etcd.sock                      a unix socket; etcds+unix with TLS
+            etcds+srv://example.com                         `discovery_srv`; etcd+srv takes members without TLS too
+            etcd://m1/app/                                  `namespace="app/"`; of a unix socket `?namespace=app/`
+
+        The namespace is all of the path after its first slash, so it ends as the path does. Name, password, path and
+        values are percent-decoded. Options of `Client` that are numbers, flags or words are accepted by name: times as
+        `3s`, `500ms` or seconds, flags as `true` or `false`, None as `none`. With TLS also `ca`, `cert`, `key` and
+        `server_name` of `TLS`.
+
+        Args:
+            url: the URL.
+            options: those of `Client`; they override those in the URL.
+
+        Raises:
+            ConfigError: the URL or an option is invalid. The message repeats no secret.
+        """
+        client = cls.__new__(cls)
+        client._open(AsyncClient.from_url, options.pop("allow_in_loop", False), url, **options)
+        return client
+
+    @classmethod
+    def from_env(cls, environ: Mapping[str, str] | None = None, **options: Unpack[ClientOptions]) -> Self:
+        """Make a client from etcdctl's variables, such as `ETCDCTL_ENDPOINTS`, `ETCDCTL_CACERT` and `ETCDCTL_USER`.
+
+        No other method reads the environment. The durations are Go's, such as `5s`. A keepalive
+        time below 10 s counts as 10 s, as in Go. `ETCDCTL_INSECURE_TRANSPORT=false` requires TLS, and so does
+        `ETCDCTL_INSECURE_DISCOVERY=false` for SRV records. `ETCDCTL_INSECURE_SKIP_TLS_VERIFY=true` is refused: pass
+        `tls=` a context of your own to do that.
+
+        Args:
+            environ: the variables; by default those of this process.
+            options: those of `Client`; they override the variables.
+
+        Raises:
+            ConfigError: a variable or an option is invalid. The message names the variable, but not its value.
+        """
+        client = cls.__new__(cls)
+        client._open(AsyncClient.from_env, options.pop("allow_in_loop", False), environ, **options)
+        return client
+
     @property
     def cluster(self) -> "Cluster":
         """The calls about the members of the cluster: members, add, add_learner, remove, update, promote."""
-        return self._wrap(self._aio.cluster)
+        return self._part("cluster")
 
     @property
     def maintenance(self) -> "Maintenance":
         """Maintenance calls: status, alarms, defragment, move_leader, snapshot and others."""
-        return self._wrap(self._aio.maintenance)
+        return self._part("maintenance")
 
     @property
     def auth(self) -> "Auth":
         """The calls about users, roles and permissions."""
-        return self._wrap(self._aio.auth)
+        return self._part("auth")
 
     def compact(
         self, revision: int, *, physical: bool = False, timeout: Timeout = UNSET, retry: RetryMode | None = None
@@ -208,12 +261,28 @@ class Client(BaseClient, Store):
         """
         return self._run(self._aio.compact, revision, physical=physical, timeout=timeout, retry=retry)
 
+    def connect(self) -> Self:
+        """Start the client: connect in the background. Returns the client.
+
+        It does not wait for a connection, and does not fail without one: calls wait for a connection. Use
+        `wait_ready()` to wait until an endpoint is connected, and `ping()` to check the cluster. Only with
+        `reject_old_cluster` it waits, for the versions of the members. `with` calls it on entering.
+
+        Raises:
+            ClientUsageError: the client is closed.
+            OldClusterError: a member is too old (only with `reject_old_cluster`). The client is closed then.
+            NoAvailableEndpointsError: no member could be asked for its version (only with `reject_old_cluster`). The
+                client is closed then.
+        """
+        self._run(self._aio.connect)
+        return self
+
     def wait_ready(self, timeout: Timeout = UNSET) -> None:
         """Wait until at least one endpoint is connected.
 
         Raises:
             NoAvailableEndpointsError: none was connected in time; `errors` has the cause for every endpoint.
-            ClientUsageError: the client is closed, or belongs to another loop or process.
+            ClientUsageError: the client is closed.
         """
         self._run(self._aio.wait_ready, timeout)
 
@@ -243,7 +312,7 @@ class Client(BaseClient, Store):
         Raises:
             ConfigError: there is no endpoint, or one is malformed, or would get credentials in plain text. Nothing is
                 changed then.
-            ClientUsageError: the client is closed, or belongs to another loop or process.
+            ClientUsageError: the client is closed.
         """
         self._run(self._aio.set_endpoints, endpoints)
 

@@ -1,1 +1,1 @@
-"""The generator of `etcd_aio.sync`, the blocking classes, from the sources of the asyncio classes; see `__main__.py`."""
+"""The generator of the blocking classes, `etcd_aio.sync`, from the sources of the asyncio classes."""

@@ -6,7 +6,6 @@ from dataclasses import dataclass, field
 
 from release.facade.classes import is_type_variable
 from release.facade.sources import Definition, Sources
-from release.facade.tables import INSTEAD
 
 _ITERATORS = {"AsyncIterator": "Iterator", "AsyncIterable": "Iterable"}
 _RESULTS = {"Awaitable", "Coroutine"}
@@ -61,8 +60,8 @@ class Annotations:
 
     def facade(self, definition: Definition) -> tuple[str, str] | None:
         """The module and the name of the blocking class that stands for a class."""
-        path = INSTEAD.get(definition.path, definition.path)
-        return (self.facades[path], path.rpartition(".")[2]) if path in self.facades else None
+        module = self.facades.get(definition.path)
+        return None if module is None else (module, definition.name)
 
     def home(self, found: Definition) -> str:
         """Where to import a name from: the package that has it, as far as that exports it."""
@@ -205,8 +204,11 @@ class _Translator(ast.NodeTransformer):
                 self._names.add(original, module, original, is_late=is_late)
             return ast.Name(original)
         alias = alias_of(found)
+        is_exported = self._annotations.home(found) != found.module or found.module.count(".") == 1
         if alias is not None and (
-            self._annotations.has_facade(found.module, alias) or self._annotations.is_asynchronous(found.module, alias)
+            not is_exported
+            or self._annotations.has_facade(found.module, alias)
+            or self._annotations.is_asynchronous(found.module, alias)
         ):
             return self._annotations.translate(found.module, alias, self._names, self._types, is_late=is_late)
         self._names.add(name, self._annotations.home(found), found.name, is_late=is_late)

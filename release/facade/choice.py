@@ -1,4 +1,4 @@
-"""Choice: the classes and functions that get a blocking one: the public ones with something asynchronous, and what they return."""
+"""Choice: what gets a blocking side: public classes and functions with something asynchronous, and what they give."""
 
 import ast
 from collections.abc import Iterator
@@ -7,7 +7,7 @@ from release import public
 from release.facade.annotations import Annotations
 from release.facade.classes import Class, Member, class_of
 from release.facade.sources import LIBRARY, Definition, Function, Sources
-from release.facade.tables import EXCLUDED, INNER, OUTSIDE, WITHOUT
+from release.facade.tables import EXCLUDED, INNER, OPTIONS, OUTSIDE, WITHOUT
 
 SYNC = f"{LIBRARY}.sync"
 
@@ -53,16 +53,15 @@ class Choice:
         for definition in found.values():
             if isinstance(definition.node, ast.ClassDef) and class_of(sources, definition).is_asynchronous:
                 self._add(definition)
-        for path in INNER:
+        for path in (*INNER, OPTIONS):
             self._add(self._definition(path))
         self._add_returned()
         for definition in found.values():
             node = definition.node
-            if isinstance(node, ast.AsyncFunctionDef) or (
-                isinstance(node, ast.FunctionDef) and self.annotations.has_facade(definition.module, node.returns)
-            ):
-                if definition.name not in ("writer_for",):
-                    self.functions[definition.path] = definition
+            if definition.path in WITHOUT or not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+                continue
+            if isinstance(node, ast.AsyncFunctionDef) or self.annotations.has_facade(definition.module, node.returns):
+                self.functions[definition.path] = definition
         for name, definition in found.items():
             if definition.path in self.classes or definition.path in self.functions:
                 self.exported[SYNC + name.removeprefix(LIBRARY)] = definition

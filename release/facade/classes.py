@@ -125,9 +125,9 @@ class Class:
                 if is_shown(node.name):
                     member = found.setdefault(node.name, Member(self.definition, node.name))
                     member.functions.append(node)
-            elif isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name) and is_shown(node.target.id):
-                if "ClassVar" not in ast.unparse(node.annotation):
-                    name = node.target.id
+            elif isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name):
+                name = node.target.id
+                if is_shown(name) and "ClassVar" not in ast.unparse(node.annotation):
                     found[name] = Member(self.definition, name, annotation=node.annotation)
         for name, annotation in self._assigned():
             found.setdefault(name, Member(self.definition, name, annotation=annotation))
@@ -140,10 +140,11 @@ class Class:
             return
         given = {one.arg: one.annotation for one in (*start.args.args, *start.args.kwonlyargs)}
         for node in ast.walk(start):
+            target: ast.expr
             if isinstance(node, ast.AnnAssign):
                 target, annotation = node.target, node.annotation
-            elif isinstance(node, ast.Assign) and isinstance(node.value, ast.Name) and len(node.targets) == 1:
-                found = given.get(node.value.id)
+            elif isinstance(node, ast.Assign) and len(node.targets) == 1:
+                found = given.get(node.value.id) if isinstance(node.value, ast.Name) else _type_of(node.value)
                 if found is None:
                     continue
                 target, annotation = node.targets[0], found
@@ -172,9 +173,10 @@ class Class:
         """Whether it has a coroutine among its public members, is a block, or is iterated over asynchronously."""
         for one in self.order:
             for node in one.node.body:
-                if isinstance(node, ast.AsyncFunctionDef):
-                    if is_shown(node.name) or node.name in ("__aenter__", "__anext__"):
-                        return True
+                if isinstance(node, ast.AsyncFunctionDef) and (
+                    is_shown(node.name) or node.name in ("__aenter__", "__anext__")
+                ):
+                    return True
         return False
 
 
@@ -193,6 +195,11 @@ def is_type_variable(definition: Definition) -> bool:
     """Whether a definition is a `TypeVar`."""
     node = definition.node
     return isinstance(node, ast.Assign) and ast.unparse(node.value).startswith(("TypeVar(", "ParamSpec("))
+
+
+def _type_of(value: ast.expr) -> ast.expr | None:
+    """The type of a constant."""
+    return ast.Name(type(value.value).__name__) if isinstance(value, ast.Constant) and value.value is not None else None
 
 
 def _applied(

@@ -47,15 +47,18 @@ def rewritten(text: str, prose: Callable[[str], str], code: Callable[[str], str]
             lines += block.lines
         elif after:
             width = _COLUMNS - indent
+            if not lines and len(after) > width - 6:  # the first line has quotes, and is one sentence
+                summary, stop, after = after.partition(". ")
+                lines += [f"{summary}{stop.strip()}", ""]
             lines += textwrap.wrap(
                 after,
-                width - (3 if not lines else 0),
+                width,
                 initial_indent=" " * block.indent,
                 subsequent_indent=" " * block.hanging,
                 break_long_words=False,
                 break_on_hyphens=False,
             )
-    return _without_empty_sections("\n".join(lines)).strip()
+    return _without_empty_sections("\n".join(lines) + "\n").strip()
 
 
 def blocks(text: str) -> Iterator[Block]:

@@ -8,12 +8,24 @@ from release.facade.annotations import Names
 from release.facade.choice import Choice, parameters
 from release.facade.classes import Class, Member, decorators
 from release.facade.docstrings import without_section
-from release.facade.sources import Definition, Function
-from release.facade.tables import ARGUMENTS, BODIES, CALLBACKS, DIRECT, IN_LOOP, NAMES, THREAD_SAFE
+from release.facade.sources import LIBRARY, Definition, Function
+from release.facade.tables import (
+    ARGUMENTS,
+    BODIES,
+    CALLBACKS,
+    DIRECT,
+    DROPPED,
+    IN_LOOP,
+    NAMES,
+    SURVIVES_FORK,
+    THREAD_SAFE,
+)
 from release.facade.words import blocking
 
 PORTAL = "etcd_aio.portal"
 RENAMED = {"aclose": "close"}
+
+_SUMMARY = 105  # columns
 
 
 class Writer:
@@ -59,6 +71,7 @@ class Writer:
         function: Function,
         types: Mapping[str, tuple[str, ast.expr]],
         *,
+        owner: str = "",
         first: str = "self",
         extra: str = "",
     ) -> str:
@@ -70,6 +83,8 @@ class Writer:
         parts = [first] if first else []
         stars_given = False
         for one, kind in parameters(function):
+            if f"{owner}.{function.name}.{one.arg}" in DROPPED:
+                continue
             if kind == "keyword" and not stars_given:
                 stars_given = True
                 parts.append("*")
@@ -95,7 +110,11 @@ class Writer:
             if isinstance(name, ast.Name):
                 found = self._choice.sources.find(module, name.id)
                 if found is not None:
-                    self._names.add(name.id, self._annotations.home(found), found.name)
+                    home = self._annotations.home(found)
+                    if home == found.module and isinstance(found.node, ast.AnnAssign) and isinstance(node, ast.Name):
+                        assert found.node.value is not None  # a constant that the package does not export
+                        return self._default(found.module, found.node.value)
+                    self._names.add(name.id, home, found.name)
                 else:
                     imported = source.imports[name.id]
                     self._names.add(name.id, imported.module, imported.name)
@@ -107,6 +126,8 @@ class Writer:
         """The arguments, as the asyncio function takes them."""
         found = []
         for one, kind in parameters(function):
+            if f"{owner}.{function.name}.{one.arg}" in DROPPED:
+                continue
             value = self._argument(module, f"{owner}.{function.name}", one, unwraps=unwraps)
             if kind == "star":
                 found.append(f"*{value}")
@@ -155,18 +176,20 @@ class Writer:
         text = self._read(member, function.returns, returned, ast.get_docstring(function) or "")
         if member.has_setter:
             setter = member.functions[1]
-            parameter = setter.args.args[1]
-            text += (
-                f"\n\n@{member.name}.setter\ndef {member.name}({self.signature(member.owner.module, setter, member.types)})"
-                f' -> None:\n    self._run(setattr, self._aio, "{member.name}", {parameter.arg})\n'
-            )
+            name, value = member.name, setter.args.args[1].arg
+            signature = self.signature(member.owner.module, setter, member.types)
+            text += f"\n\n@{name}.setter\ndef {name}({signature}) -> None:\n"
+            text += f'    self._run(setattr, self._aio, "{name}", {value})\n'
         return text
 
     def _read(self, member: Member, annotation: ast.expr, returned: str, documentation: str) -> str:
         value = f"self._aio.{member.name}"
         if f"{member.owner.name}.{member.name}" in IN_LOOP:
             value = f'self._run(getattr, self._aio, "{member.name}")'
-        if self._annotations.has_facade(member.owner.module, annotation):
+        named = self._choice.sources.find_expression(member.owner.module, annotation)
+        if named is not None and named.path in SURVIVES_FORK:
+            value = f'self._part("{member.name}")'
+        elif self._annotations.has_facade(member.owner.module, annotation):
             value = f"self._wrap({value})"
         return f"@property\ndef {member.name}(self) -> {returned}:\n{docstring(documentation, 8)}    return {value}\n"
 
@@ -183,7 +206,11 @@ class Writer:
             returned = "AbstractContextManager" + returned[returned.index("[") :]
             self._names.imports.pop("Iterator", None)
         name = RENAMED.get(function.name, function.name)
-        return f"def {name}({self.signature(module, function, member.types)}) -> {returned}:"
+        is_of_class = "classmethod" in decorators(function)
+        first = "cls" if is_of_class else "self"
+        prefix = "@classmethod\n" if is_of_class else ""
+        signature = self.signature(module, function, member.types, owner=member.owner.name, first=first)
+        return f"{prefix}def {name}({signature}) -> {returned}:"
 
     def _method(self, one: Class, member: Member) -> str:
         function = member.main
@@ -214,6 +241,8 @@ class Writer:
             call = f"self._run({', '.join([f'self._aio.{function.name}', *arguments])})"
         if returns == "Self":
             return f"{call}\nreturn self"
+        if returns == "NoReturn":
+            return f'{call}\nraise AssertionError("it ends by an exception")'
         if returns == "None":
             return call
         return f"return self._wrap({call})" if has_facade else f"return {call}"
@@ -223,7 +252,7 @@ class Writer:
         owner, function = found
         module, name = owner.definition.module, one.definition.name
         types = owner.types(one)
-        self._names.add(f"Async{name}", one.definition.module, name)
+        self._names.add(f"Async{name}", self._annotations.home(one.definition), name)
         store, *others = self.arguments(module, name, function, unwraps=False)
         head = f"def __init__({self.signature(module, function, types)}) -> None:"
         body = f"self._construct({', '.join([f'Async{name}', store, *others])})"
@@ -237,7 +266,7 @@ class Writer:
         assert isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
         assert node.returns is not None
         module, name = definition.module, node.name
-        self._names.add(f"async_{name}", module, name)
+        self._names.add(f"async_{name}", self._annotations.home(definition), name)
         returned = self.type_text(module, node.returns, {}, is_quoted=False)
         head = f"def {name}({self.signature(module, node, {}, first='')}) -> {returned}:"
         store = parameters(node)[0][0].arg
@@ -279,7 +308,11 @@ def _attribute_words(one: Class, name: str) -> str:
                         break
                     words.append(more.strip())
                 text = " ".join(words)
-                return "\n".join(textwrap.wrap(text[0].upper() + text[1:], 112))
+                summary, _, rest = (text[0].upper() + text[1:]).partition(". ")
+                if len(summary) > _SUMMARY:
+                    summary, _, rest = summary.partition("; ")
+                    rest = rest[0].upper() + rest[1:]
+                return f"{summary}.\n\n" + "\n".join(textwrap.wrap(rest, 112)) if rest else summary
     return ""
 
 
@@ -305,4 +338,12 @@ def documentation_of(one: Class, *, is_constructed: bool) -> str:
     text = ast.get_docstring(one.node) or ""
     if not is_constructed:
         text = without_section(text, "Args")
-    return blocking(without_section(text, "Attributes"), 4)
+    text = without_section(text, "Attributes")
+    if one.definition.path == f"{LIBRARY}.client.Client":
+        text = text.replace("\n\nRaises:", f"\n{_ALLOW}\n\nRaises:")
+    return blocking(text, 4)
+
+
+_ALLOW = """\
+    allow_in_loop: let calls block a thread in which an event loop runs. Default: False, such a call raises
+        `BlockingInLoopError`, since the loop would stand still: use `etcd_aio.Client` there."""

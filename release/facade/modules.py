@@ -10,7 +10,7 @@ from pathlib import Path
 from release.facade import tables
 from release.facade.annotations import Names
 from release.facade.choice import SYNC, Choice, home
-from release.facade.classes import Class, Member, class_of
+from release.facade.classes import Class, Member
 from release.facade.methods import PORTAL, Writer, class_docstring, documentation_of
 from release.facade.sources import LIBRARY, Definition
 
@@ -51,11 +51,18 @@ class Modules:
 
     def _package(self, name: str) -> str:
         source = LIBRARY + name.removeprefix(SYNC)
+        package = self._choice.sources.module(source)
+        assert package is not None
         lines = []
         for path, definition in sorted(self._choice.exported.items()):
             module, _, exported = path.rpartition(".")
             if module == name:
                 lines.append(f"    from {home(definition.module)} import {exported} as {exported}")
+        lines += [
+            f"    from {name} import {imported.name} as {imported.name}"
+            for imported in package.imports.values()
+            if imported.module == source and f"{name}.{imported.name}" in self._content and name != SYNC
+        ]
         if name == SYNC:
             return _ROOT.replace("IMPORTS", "\n".join(lines))
         words = _PACKAGES.get(name.removeprefix(f"{SYNC}."), f"The blocking classes for those of `{source}`.")
@@ -73,13 +80,10 @@ class Modules:
         lines = [
             f'    "{path}": "{home(one.definition.module)}:{one.definition.name}",'
             for path, one in sorted(self._choice.classes.items())
-            if path not in _PROTOCOLS
+            if path not in tables.PROTOCOLS and path != tables.OPTIONS
         ]
         text = "\n".join(lines)
-        return (
-            '"""The classes of asyncio, and where their blocking ones are.\n\n'
-            f'{HEAD.format(source="release/facade")}\n"""\n\nPLACES = {{\n{text}\n}}\n'
-        )
+        return _TABLE.replace("LINES", text)
 
     # Modules.
 
@@ -89,26 +93,28 @@ class Modules:
         self._parts(names, content)  # finds the names
         parts = self._parts(names, content)
         source = LIBRARY + name.removeprefix(SYNC)
-        titles = [_node(one).name for one in content]  # type: ignore[attr-defined]
+        titles = [_name(one) + ("" if isinstance(one, Class) else "()") for one in content]
         title = titles[0] if len(titles) == 1 else ", ".join(titles[:-1]) + " and " + titles[-1]
         head = f'"""{title}, for blocking code.\n\n{HEAD.format(source=source)}\n"""\n\n'
         return head + _imports(names) + "\n".join(names.variables.values()) + "\n\n" + "\n\n\n".join(parts)
 
     def _parts(self, names: Names, content: Iterable[Class | Definition]) -> list[str]:
-        local = frozenset(_node(one).name for one in content)  # type: ignore[attr-defined]
+        local = frozenset(map(_name, content))
         writer = Writer(self._choice, names, local)
         return [self._class(writer, names, one) if isinstance(one, Class) else writer.function(one) for one in content]
 
     def _class(self, writer: Writer, names: Names, one: Class) -> str:
         path, name = one.definition.path, one.definition.name
-        if path in _PROTOCOLS:
+        if path in tables.PROTOCOLS:
             return self._protocol(writer, names, one)
+        if path == tables.OPTIONS:
+            return self._options(writer, names, one)
         lines = [f"class {name}({', '.join(self._bases(writer, names, one))}):"]
         is_constructed = path in tables.CONSTRUCTED or path in _BY_HAND
         lines.append(class_docstring(documentation_of(one, is_constructed=is_constructed)))
         if path in tables.SURVIVES_FORK:
             names.add("ClassVar", "typing", "ClassVar")
-            lines.append("    survives_fork: ClassVar[bool] = True\n")
+            lines.append("    _survives_fork: ClassVar[bool] = True\n")
         parts = []
         constructor = one.function("__init__")
         if path in _BY_HAND:
@@ -142,13 +148,23 @@ class Modules:
         parts = [writer.protocol_method(member) for member in self._choice.members(one)]
         return head + textwrap.indent("\n\n".join(parts), "    ", lambda line: bool(line.strip()))
 
+    def _options(self, writer: Writer, names: Names, one: Class) -> str:
+        names.add("TypedDict", "typing", "TypedDict")
+        lines = [f"class {one.definition.name}(TypedDict, total=False):"]
+        lines.append(class_docstring(documentation_of(one, is_constructed=True)))
+        for node in one.node.body:
+            if isinstance(node, ast.AnnAssign):
+                annotation = writer.type_text(one.definition.module, node.annotation, {})
+                lines.append(f"    {ast.unparse(node.target)}: {annotation}")
+        return "\n".join([*lines, "    allow_in_loop: bool"])
+
     def _constructor_by_hand(self, writer: Writer, names: Names, one: Class) -> str:
         _, template, extra = _BY_HAND[one.definition.path]
         found = one.function("__init__")
         assert found is not None
         owner, function = found
         module = owner.definition.module
-        names.add(f"Async{one.definition.name}", module, one.definition.name)
+        names.add(f"Async{one.definition.name}", self._choice.annotations.home(one.definition), one.definition.name)
         arguments = ", ".join(writer.arguments(module, one.definition.name, function))
         signature = writer.signature(module, function, {}, extra=extra)
         return f"def __init__({signature}) -> None:\n    {template.format(arguments)}\n"
@@ -207,6 +223,10 @@ def _node(one: Class | Definition) -> ast.stmt:
     return one.node
 
 
+def _name(one: Class | Definition) -> str:
+    return one.definition.name if isinstance(one, Class) else one.name
+
+
 def _mentions_variables(base: ast.expr) -> bool:
     return isinstance(base, ast.Subscript)
 
@@ -244,7 +264,6 @@ def formatted(texts: dict[str, str], root: Path) -> dict[Path, str]:
     return found
 
 
-_PROTOCOLS = {"etcd_aio.calls.writer.Writer"}
 _PACKAGES: dict[str, str] = {}
 _BY_HAND: dict[str, tuple[str, str, str]] = {
     "etcd_aio.client.Client": (
@@ -255,6 +274,24 @@ _BY_HAND: dict[str, tuple[str, str, str]] = {
     "etcd_aio.fake.fake_etcd.FakeEtcd": (f"{SYNC}.base_fake", "self._object = AsyncFakeEtcd({0})", ""),
 }
 """Classes that programs construct without a store: the module of their base, the constructor, and a parameter of it."""
+
+_TABLE = '''\
+"""The classes of asyncio, and where their blocking ones are.
+
+Made by `python -m release.facade --write`: do not edit.
+"""
+
+from etcd_aio.portal import register
+
+PLACES = {
+LINES
+}
+
+
+def register_all() -> None:
+    """Let portals find the blocking classes."""
+    register(PLACES)
+'''
 
 _ROOT = '''\
 """etcd_aio.sync: the same client for code that blocks.
@@ -273,13 +310,12 @@ Made by `python -m release.facade --write`: do not edit.
 from typing import TYPE_CHECKING
 
 from etcd_aio.exports import late_names
-from etcd_aio.portal import register
-from etcd_aio.sync._facades import PLACES
+from etcd_aio.sync import _facades
 
 if TYPE_CHECKING:
 IMPORTS
 else:
     __getattr__, __dir__, __all__ = late_names(__name__)
 
-register(PLACES)
+_facades.register_all()
 '''

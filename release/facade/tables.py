@@ -1,4 +1,4 @@
-"""What the sources do not say: which classes have a blocking one, and the few members that are translated in another way."""
+"""Tables: what the sources do not say, such as the few members that are translated in another way."""
 
 from typing import Final
 
@@ -6,7 +6,6 @@ OUTSIDE: Final = {
     "etcd_aio.arguments": "tools",
     "etcd_aio.backend": "written for asyncio",
     "etcd_aio.base": "tools for asyncio",
-    "etcd_aio.calls": "what recipes of asyncio stand on; Writer is in etcd_aio too",
     "etcd_aio.contrib": "integrations of frameworks",
     "etcd_aio.fake.time": "event loops",
     "etcd_aio.observing": "observers are called in the loop, and are used as they are",
@@ -22,18 +21,21 @@ WITHOUT: Final = {
     "etcd_aio.lease.loans.Loan": "for recipes of asyncio",
     "etcd_aio.lease.pool.LeasePool": "for recipes of asyncio",
     "etcd_aio.transport.interface.Engine": "used by the client alone",
+    "etcd_aio.calls.writer.writer_for": "for recipes of asyncio",
 }
-"""The public classes with something asynchronous that have no blocking one, with the reason."""
-
-INSTEAD: Final = {
-    "etcd_aio.calls.keys.KeyCalls": "etcd_aio.store.Store",
-    "etcd_aio.calls.store_calls.StoreCalls": "etcd_aio.store.Store",
-    "etcd_aio.lease.kept_lease.KeptLease": "etcd_aio.lease.lease.Lease",
-}
-"""The class that stands in annotations for one that has no blocking class."""
+"""The public classes and functions with something asynchronous that have no blocking side, with the reason."""
 
 INNER: Final = ("etcd_aio.concurrency.fenced.FencedWriter",)
 """Classes that no annotation names, but that public methods return."""
+
+OPTIONS: Final = "etcd_aio.config.options.ClientOptions"
+"""The dict of options, which is translated too."""
+
+PROTOCOLS: Final = frozenset({"etcd_aio.calls.writer.Writer"})
+"""Protocols, which describe blocking methods."""
+
+DROPPED: Final = frozenset({"Session.lock.reentrant", "Store.lock.reentrant"})
+"""Parameters that a facade does not have: a lock is reentrant within a task, and each blocking call is one."""
 
 CONSTRUCTED: Final = frozenset(
     f"etcd_aio.{path}"
@@ -99,13 +101,9 @@ EXCLUDED: Final = {
     "CacheChanges.add": "called by the cache",
     "KeySetChanges.add": "called by the cache",
     "Follower.end": "called by the cache",
-    "Derived.end": "called by the subclasses",
     "Cache.close": "a part of aclose",
     "TwoPartClose.close": "a part of aclose",
     "Client.aclose": "in BaseClient, which ends the thread too",
-    "Client.connect": "in BaseClient: a client connects in the process that uses it",
-    "Client.from_env": "in BaseClient",
-    "Client.from_url": "in BaseClient",
 }
 """Public members that a facade does not have, by the class that defines them."""
 
@@ -133,7 +131,7 @@ DIRECT: Final = frozenset(
         "Txn.when",
     }
 )
-"""Plain methods that any thread may call while the loop runs, and that take microseconds; the others run in the loop."""
+"""Plain methods that any thread may call while the loop runs, and that are short; the others run in the loop."""
 
 THREAD_SAFE: Final = frozenset({"FakeEtcd"})
 """Classes whose plain methods may be called from any thread."""
@@ -171,7 +169,14 @@ ARGUMENTS: Final = {
 }
 """How functions of the user are given to the asyncio method, which awaits them."""
 
+_OPENED: Final = """
+        client = cls.__new__(cls)
+        client._open(AsyncClient.{0}, options.pop("allow_in_loop", False), {1}, **options)
+        return client
+    """
 BODIES: Final = {
+    "Client.from_env": _OPENED.format("from_env", "environ"),
+    "Client.from_url": _OPENED.format("from_url", "url"),
     "Derived.subscribe": """
         unsubscribe = self._run(self._aio.subscribe, own_thread(listener, "etcd_aio.subscribe"))
         return lambda: self._run(unsubscribe)

@@ -35,15 +35,16 @@ class Auth(Facade):
             client.put("app/greeting", "hello")
 
     Every call takes `timeout` and `retry`, and raises, as the key-value calls do. A change is applied at most once,
-    unless `retry="always"`: if its error has `maybe_applied`, list the users and roles before trying again. A cancelled
-    change may have been applied. Names and passwords must not be empty: `InvalidRequestError`, and nothing is sent.
+    unless `retry="always"`: if its error has `maybe_applied`, list the users and roles before trying again. A change
+    that Ctrl-C interrupts may have been applied. Names and passwords must not be empty: `InvalidRequestError`, and
+    nothing is sent.
 
     etcd refuses a call without a user (`UserEmptyError`), a wrong password (`AuthenticationFailedError`), and a user
     without the permission (`PermissionDeniedError`). A change of users or roles invalidates the tokens of JWT
     authentication; clients renew theirs automatically.
     """
 
-    survives_fork: ClassVar[bool] = True
+    _survives_fork: ClassVar[bool] = True
 
     def enable(self, *, timeout: Timeout = UNSET, retry: RetryMode | None = None) -> AuthResult:
         """Enable authentication: from now on every call must carry the token of a user.

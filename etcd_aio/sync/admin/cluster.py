@@ -6,10 +6,10 @@ Made by `python -m release.facade --write` from `etcd_aio.admin.cluster`: do not
 from collections.abc import Iterable
 from typing import ClassVar
 
-from etcd_aio.admin.cluster import MemberLike
 from etcd_aio.base import UNSET, RetryMode, Timeout
 from etcd_aio.portal import Facade
 from etcd_aio.types import (
+    Member,
     MemberAddResult,
     MemberListResult,
     MemberPromoteResult,
@@ -22,14 +22,14 @@ class Cluster(Facade):
     """The cluster API: `client.cluster`.
 
     Every call takes `timeout` and `retry`, and raises, as the key-value calls do. A change is applied at most once,
-    unless `retry="always"`: if its error has `maybe_applied`, look at `members()` before trying again. A cancelled
-    change may have been applied. A member is given by its id or as a `Member`.
+    unless `retry="always"`: if its error has `maybe_applied`, look at `members()` before trying again. A change that
+    Ctrl-C interrupts may have been applied. A member is given by its id or as a `Member`.
 
     etcd refuses a change that would risk the quorum, while too few members are connected, and for 5 seconds after a
     member has come up (`UnhealthyClusterError`, `MemberNotEnoughStartedError`).
     """
 
-    survives_fork: ClassVar[bool] = True
+    _survives_fork: ClassVar[bool] = True
 
     def members(
         self, *, serializable: bool = False, timeout: Timeout = UNSET, retry: RetryMode | None = None
@@ -74,7 +74,7 @@ class Cluster(Facade):
         return self._run(self._aio.add_learner, peer_urls, timeout=timeout, retry=retry)
 
     def remove(
-        self, member: MemberLike, *, timeout: Timeout = UNSET, retry: RetryMode | None = None
+        self, member: int | Member, *, timeout: Timeout = UNSET, retry: RetryMode | None = None
     ) -> MemberRemoveResult:
         """Remove a member. Its process ends soon after, and it can never come back with its data.
 
@@ -85,7 +85,7 @@ class Cluster(Facade):
 
     def update(
         self,
-        member: MemberLike,
+        member: int | Member,
         peer_urls: str | Iterable[str],
         *,
         timeout: Timeout = UNSET,
@@ -105,7 +105,7 @@ class Cluster(Facade):
         return self._run(self._aio.update, member, peer_urls, timeout=timeout, retry=retry)
 
     def promote(
-        self, member: MemberLike, *, timeout: Timeout = UNSET, retry: RetryMode | None = None
+        self, member: int | Member, *, timeout: Timeout = UNSET, retry: RetryMode | None = None
     ) -> MemberPromoteResult:
         """Give a learner its vote.
 

@@ -3,10 +3,10 @@
 Made by `python -m release.facade --write` from `etcd_aio.admin.maintenance`: do not edit.
 """
 
+from collections.abc import Callable
 from os import PathLike
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
-from etcd_aio.admin.cluster import MemberLike
 from etcd_aio.base import UNSET, RetryMode, Timeout
 from etcd_aio.portal import Facade, own_thread
 from etcd_aio.sync.admin.snapshot import Snapshot
@@ -18,13 +18,11 @@ from etcd_aio.types import (
     DowngradeResult,
     HashKVResult,
     HashResult,
+    Member,
     MoveLeaderResult,
     SavedSnapshot,
     StatusResult,
 )
-
-if TYPE_CHECKING:
-    from etcd_aio.admin.snapshot_file import OnProgress
 
 
 class Maintenance(Facade):
@@ -37,7 +35,7 @@ class Maintenance(Facade):
     member cannot be connected to in time, `NoAvailableEndpointsError.errors` has the reason.
     """
 
-    survives_fork: ClassVar[bool] = True
+    _survives_fork: ClassVar[bool] = True
 
     def status(self, endpoint: str, *, timeout: Timeout = UNSET, retry: RetryMode | None = None) -> StatusResult:
         """Get the status of a member. Learners and members without a leader answer too."""
@@ -49,7 +47,7 @@ class Maintenance(Facade):
         """Defragment a member's database, which frees the space that it does not use.
 
         The member serves no requests meanwhile, for seconds per GiB: defragment one member after the other, the leader
-        last, with a long `timeout`. Neither the timeout nor a cancellation stops a member that has begun.
+        last, with a long `timeout`. Neither the timeout nor Ctrl-C stops a member that has begun.
         """
         return self._run(self._aio.defragment, endpoint, timeout=timeout, retry=retry)
 
@@ -100,14 +98,14 @@ class Maintenance(Facade):
     def disarm(
         self,
         alarm: AlarmLike | None = None,
-        member: MemberLike | None = None,
+        member: int | Member | None = None,
         *,
         timeout: Timeout = UNSET,
         retry: RetryMode | None = None,
     ) -> AlarmResult:
         """Disarm alarms: all of them, or those of one kind, of one member, or both. Remove their cause first.
 
-        If the call fails or is cancelled, some of the alarms may be disarmed. It is safe to repeat.
+        If the call fails or Ctrl-C interrupts it, some of the alarms may be disarmed. It is safe to repeat.
 
         Args:
             alarm: only of this kind.
@@ -119,15 +117,15 @@ class Maintenance(Facade):
         return self._run(self._aio.disarm, alarm, member, timeout=timeout, retry=retry)
 
     def move_leader(
-        self, to: MemberLike, *, timeout: Timeout = UNSET, retry: RetryMode | None = None
+        self, to: int | Member, *, timeout: Timeout = UNSET, retry: RetryMode | None = None
     ) -> MoveLeaderResult:
         """Transfer the leadership to another member, which takes about a tenth of a second.
 
         Reads and most writes wait that long. But etcd drops the writes that a follower forwards at that moment: they
         time out with `maybe_applied`, and are only repeated with `retry="always"`.
 
-        If the answer is lost, the client looks up the leader again, so the outcome is hardly ever unknown. If the call
-        is cancelled, the leadership may move all the same.
+        If the answer is lost, the client looks up the leader again, so the outcome is hardly ever unknown. If Ctrl-C
+        interrupts the call, the leadership may move all the same.
 
         Args:
             to: the member, which must have a vote. If it leads already, nothing is done.
@@ -187,28 +185,28 @@ class Maintenance(Facade):
         path: str | PathLike[str],
         *,
         endpoint: str | None = None,
-        on_progress: "OnProgress | None" = None,
+        on_progress: Callable[[int, int], object] | None = None,
         timeout: Timeout = UNSET,
         retry: RetryMode | None = None,
     ) -> SavedSnapshot:
         """Save a snapshot as a file for `etcdutl snapshot restore`.
 
         The file appears when it is complete, verified and on disk, readable only by its owner (mode 0600); until then a
-        file of the same name stays as it is. After an error or a cancellation nothing is left behind.
+        file of the same name stays as it is. After an error or Ctrl-C nothing is left behind.
 
         Args:
             path: the file to make or to replace, in a directory that exists.
             endpoint: as in `snapshot`.
             on_progress: called with the number of bytes written and the number in all, about once for each MiB, and at
                 the end. An exception that it raises ends the call.
-            timeout: seconds for each chunk; `asyncio.timeout()` bounds the whole call.
+            timeout: seconds for each chunk.
             retry: as in `snapshot`.
 
         Raises:
             OSError: the file cannot be written: no such directory, no permission, no space left ...
             SnapshotChecksumError: the snapshot was cut short or damaged.
 
-        Cancellation waits until the current write, a MiB at most, is done, and removes the file. At the very end, the
+        Ctrl-C waits until the current write, a MiB at most, is done, and removes the file. At the very end, the
         complete file may be there all the same.
         """
         return self._run(

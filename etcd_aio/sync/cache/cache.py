@@ -9,10 +9,10 @@ from typing import Generic, Self, TypeVar, overload
 from etcd_aio.arguments import KeyLike
 from etcd_aio.base import UNSET, Timeout
 from etcd_aio.cache import DEFAULT_MAX_OUTAGE, DEFAULT_MAX_PENDING, CacheState, CacheStatistics
-from etcd_aio.cache.cache import Cache as AsyncCache
+from etcd_aio.cache import Cache as AsyncCache
 from etcd_aio.portal import Block, own_thread
 from etcd_aio.sync.cache.changes import CacheBatches, CacheChanges, KeySetChanges
-from etcd_aio.sync.store import Store
+from etcd_aio.sync.calls.store_calls import StoreCalls
 from etcd_aio.types import KeyRange, KeyValue
 
 T = TypeVar("T")
@@ -22,16 +22,16 @@ D = TypeVar("D")
 class Cache(Block, Generic[T]):
     """The keys of a range in memory: `with client.cache(prefix="cfg/") as cache:`.
 
-    Entering reads all keys; from then on a watch keeps them like the store. The content is always what a range at one
-    revision would return, and between two awaits of the caller it does not change. There are three kinds of reads:
+    Entering reads all keys; from then on a watch keeps them like the store. Each read is of the store at one revision;
+    between two reads the content may change. There are three kinds of reads:
 
     - `get()`, `[]`, `in`, `range()` and `kv()` are plain functions, and read the content as it is. It may be behind the
       store; `age` says how far at most.
-    - `wait_current()` brings the content up to date. What is read before the next await of the caller is linearizable:
-      it has every write that was finished when `wait_current()` was called. `read(key)` is both in one.
+    - `wait_current()` brings the content up to date. What is read from then on is linearizable: it has every write that
+      was finished when `wait_current()` was called. `read(key)` is both in one.
     - `wait_current(max_staleness=0.5)` does that only if `age` is above half a second.
 
-    Any number of tasks may use one cache; callers that wait at the same time share their round trips.
+    Any number of threads may use one cache; callers that wait at the same time share their round trips.
 
     It survives lost connections, failed members, compactions, and stores that are replaced by a backup; `state` and
     `statistics()` show it. It ends when it is left, when its client is closed, or if the user may not read the whole
@@ -43,7 +43,7 @@ class Cache(Block, Generic[T]):
 
     def __init__(
         self,
-        store: Store,
+        store: StoreCalls,
         keys: KeyRange,
         *,
         decode: Callable[[bytes], T] | None = None,
@@ -72,7 +72,7 @@ class Cache(Block, Generic[T]):
     def wait_current(self, *, max_staleness: float = 0.0, timeout: Timeout = UNSET) -> None:
         """Wait until the content has every write that was finished before this call.
 
-        What the caller reads from then on, before its next await, is linearizable, of all keys together.
+        What the caller reads from then on is linearizable.
 
         Args:
             max_staleness: seconds: writes may be missing that were finished so long ago, or less. The call returns at
@@ -85,7 +85,7 @@ class Cache(Block, Generic[T]):
             CacheError: the cache was left, or has ended.
             EtcdError: as every read.
 
-        Cancellation leaves nothing behind.
+        Ctrl-C leaves nothing behind.
         """
         self._run(self._aio.wait_current, max_staleness=max_staleness, timeout=timeout)
 
@@ -99,9 +99,8 @@ class Cache(Block, Generic[T]):
         Raises:
             CacheTimeoutError: the time was over before.
             CacheError: the cache was left, or has ended.
-            WrongLoopError: called in another loop than the cache's.
 
-        Cancellation leaves nothing behind.
+        Ctrl-C leaves nothing behind.
         """
         self._run(self._aio.wait_revision, revision, timeout=timeout)
 
@@ -121,7 +120,7 @@ class Cache(Block, Generic[T]):
             CacheTimeoutError: the time was over, without `fallback`.
             EtcdError: as `wait_current`, and as every read.
 
-        Cancellation leaves nothing behind.
+        Ctrl-C leaves nothing behind.
         """
         return self._run(self._aio.read, key, max_staleness=max_staleness, timeout=timeout)
 
@@ -149,7 +148,7 @@ class Cache(Block, Generic[T]):
         """Seconds: the content has every write that was finished longer ago.
 
         It is counted from the newest linearizable read that the content has caught up with: that of loading, of a
-        `wait_current` of any task, or of `keep_current`. So it grows between them, and while the cluster is out of
+        `wait_current` of any thread, or of `keep_current`. So it grows between them, and while the cluster is out of
         reach. It is infinite before the keys are loaded.
         """
         return self._aio.age
@@ -167,13 +166,11 @@ class Cache(Block, Generic[T]):
         """Follow the changes, conflated: `for revision, changed in cache.changes():`.
 
         `changed` maps each key that is different from what it was at the step before to its `KeyValue`; None is a key
-        that is gone. The first step is about the content that is read in the same turn of the loop in which this is
-        called: no change is missed. The content may be read in the same turn as each step; it is at `revision` then. If
-        the store was replaced, a step is the difference between the two, and `revision` may go back.
+        that is gone. The first step is about the content after this call: no change is missed. The content may be newer
+        than a step. If the store was replaced, a step is the difference between the two, and `revision` may go back.
 
         Raises:
             CacheError: the cache was left, or has ended; iterating raises it too, except after the cache was left.
-            WrongLoopError: called in another loop than the cache's.
         """
         return self._made("changes")
 
@@ -198,15 +195,15 @@ class Cache(Block, Generic[T]):
         """Follow which keys there are: `for revision in cache.key_set_changes(counts):`, conflated.
 
         The `revision` of what this returns is the newest one at which a key came or went, as far as it is known: that
-        of the event, or of the content, if that was read anew, or no such event has come since this call. It moves in
-        the same turn of the loop as the content, and never goes back unless the store was replaced by an older one. Of
-        two caches of a range that have had the same event of this kind as their last one, it is the same.
+        of the event, or of the content, if that was read anew, or no such event has come since this call. It moves with
+        the content, and never goes back unless the store was replaced by an older one. Of two caches of a range that
+        have had the same event of this kind as their last one, it is the same.
 
         Args:
             counts: says of a key whether it is one of those to follow.
 
         Raises:
-            CacheError, WrongLoopError: as `changes`.
+            CacheError: as `changes`.
         """
         return self._made("key_set_changes", counts)
 
@@ -284,5 +281,5 @@ class Cache(Block, Generic[T]):
         return self._aio.kv(key)
 
     def close(self) -> None:
-        """End everything, and wait for it, bounded in time. Everything ends even if the wait is cancelled."""
+        """End everything, and wait for it, bounded in time. Everything ends even if Ctrl-C ends the wait."""
         self._run(self._aio.aclose)

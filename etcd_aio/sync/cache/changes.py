@@ -8,9 +8,9 @@ from etcd_aio.types import KeyValue, WatchBatch
 
 
 class CacheChanges(BlockingIterator[tuple[int, dict[bytes, KeyValue | None]]]):
-    """The changes of a cache, conflated: made by `Cache.changes`, and iterated over by one task.
+    """The changes of a cache, conflated: made by `Cache.changes`, and iterated over by one thread.
 
-    However slow that task is, a step takes no more memory than the keys it is about. Cancelling a step loses nothing.
+    However slow that thread is, a step takes no more memory than the keys it is about. Ctrl-C in a step loses nothing.
     """
 
     def close(self) -> None:
@@ -24,12 +24,15 @@ class KeySetChanges(BlockingIterator[int]):
     A key that comes and goes between two steps, or whose deletion is known only now, counts too: the events do, and not
     the difference between two contents.
 
-    Cancelling a step loses nothing.
+    Ctrl-C in a step loses nothing.
     """
 
     @property
     def revision(self) -> int:
-        """The newest of them. If the content was read anew, that of the read: what came and went before is not known then."""
+        """The newest of them.
+
+        If the content was read anew, that of the read: what came and went before is not known then.
+        """
         return self._aio.revision
 
     def close(self) -> None:
@@ -38,9 +41,9 @@ class KeySetChanges(BlockingIterator[int]):
 
 
 class CacheBatches(BlockingIterator[WatchBatch]):
-    """The changes of a cache, batch by batch: made by `Cache.batches`, and iterated over by one task.
+    """The changes of a cache, batch by batch: made by `Cache.batches`, and iterated over by one thread.
 
-    Cancelling a step loses nothing.
+    Ctrl-C in a step loses nothing.
     """
 
     def close(self) -> None:

@@ -21,7 +21,7 @@ class Derived(Block, Generic[V, C]):
     In an outage the last value stays, however long it is, and `age` grows. If the user may not read the keys any more,
     it stays too, `error` says why, and reading is tried again until the block is left or the client is closed.
 
-    A subclass has `_make`, and what its users read. Any number of tasks may use one object.
+    Any number of threads may use one object.
     """
 
     def __enter__(self) -> Self:
@@ -76,7 +76,7 @@ class Derived(Block, Generic[V, C]):
             CacheError: the block was left, or the keys cannot be read; see `error`.
             ClientUsageError: the block was not entered.
 
-        Cancellation leaves nothing behind.
+        Ctrl-C leaves nothing behind.
         """
         self._run(self._aio.wait_current, timeout=timeout)
 
@@ -91,7 +91,7 @@ class Derived(Block, Generic[V, C]):
             CacheTimeoutError: the time was over before.
             ClientUsageError: the block was not entered, or was left.
 
-        Cancellation leaves nothing behind.
+        Ctrl-C leaves nothing behind.
         """
         self._run(self._aio.wait_revision, revision, timeout=timeout)
 
@@ -121,7 +121,7 @@ class Derived(Block, Generic[V, C]):
         return self._run(self._aio.wait_change, timeout=timeout)
 
     def subscribe(self, listener: Callable[[C], None]) -> Callable[[], object]:
-        """Call a function right after each change, in the event loop, until the subscription is ended.
+        """Call a function after each change, in a thread of its own, until the subscription is ended.
 
         Args:
             listener: the function. It must return at once.
@@ -134,7 +134,7 @@ class Derived(Block, Generic[V, C]):
 
 
 class DerivedChanges(BlockingIterator[C]):
-    """The changes of a value that is made of a cache; made by its `changes`. Cancelling a step loses nothing."""
+    """The changes of a value that is made of a cache; made by its `changes`. Ctrl-C in a step loses nothing."""
 
     def close(self) -> None:
         """End the iteration. Safe to repeat."""

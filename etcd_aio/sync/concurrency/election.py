@@ -16,9 +16,9 @@ T = TypeVar("T")
 
 
 class Election(LosableMaker):
-    """An election: `client.election("scheduler")`. One object serves any number of tasks."""
+    """An election: `client.election("scheduler")`. One object serves any number of threads."""
 
-    survives_fork: ClassVar[bool] = True
+    _survives_fork: ClassVar[bool] = True
 
     @property
     def name(self) -> bytes:
@@ -32,8 +32,8 @@ class Election(LosableMaker):
 
         Args:
             value: what observers see while this candidate leads, such as its address.
-            timeout: seconds that entering may take, above 0. Default: None, it waits until it leads, is cancelled, or
-                loses its lease.
+            timeout: seconds that entering may take, above 0. Default: None, it waits until it leads, or loses its
+                lease.
 
         Entering raises:
             ElectionTimeoutError: it did not lead within `timeout`.
@@ -63,16 +63,17 @@ class Election(LosableMaker):
     def run(self, work: Callable[[Leadership], T], value: ValueLike = "", *, again: bool = False) -> T:
         """Become a candidate, and run `work` whenever this candidate leads.
 
-        If the leadership is lost, `work` is cancelled, and the process is a candidate again when `work` has ended: one
-        process never runs it twice at a time. If `work` has not ended when the margin is over, it may overlap with that
-        of the next leader, which is logged every second; let it write through `leadership.fenced`.
+        If the leadership is lost, `work` goes on until it returns: a thread cannot be cancelled, so let it call
+        `leadership.check()` from time to time. The process is a candidate again when `work` has ended: one process
+        never runs it twice at a time. If `work` has not ended when the margin is over, it may overlap with that of the
+        next leader, which is logged every second; let it write through `leadership.fenced`.
 
         A candidate that loses its lease, or cannot reach the cluster, tries again with a new one, after a pause of
         about 1 to 15 seconds; so does one that has led for less than a second, as with `again` and work that returns at
         once. It never gives up by itself. On a session there is no other lease: when that has ended, so does this.
 
         Args:
-            work: the function; it gets the leadership. It runs in a task of its own, to its end also if it resigns.
+            work: the function; it gets the leadership. It runs in the thread that calls this.
             value: what observers see while this candidate leads.
             again: be a candidate again after `work` has returned. Default: False, its return ends the run.
 
@@ -80,15 +81,14 @@ class Election(LosableMaker):
             What `work` has returned; the candidate has resigned then.
 
         Raises:
-            TypeError: `work` is no async function; of a function that returns no coroutine this is known only when the
-                candidate leads, and it has resigned then.
+            TypeError: `work` is no function.
             Exception: what `work` has raised; the candidate has resigned then.
             LeadershipLostError: the election is one of a session, and that has ended.
             EtcdError: an error that would come again, such as a denied permission, or a closed client.
 
-        An error is logged too, since a caller that gathers tasks may never look at it.
+        An error is logged too.
 
-        Ctrl-C: `work` is cancelled, the candidate waits for its end, and resigns.
+        Ctrl-C: the candidate resigns.
         """
         return self._run(self._aio.run, in_caller(lambda one: work(self._wrap(one))), value, again=again)
 
@@ -116,7 +116,7 @@ class Election(LosableMaker):
 class Leaders(Block, BlockingIterator[Leader | None]):
     """The leaders of an election, one after the other; made by `Election.changes`.
 
-    Iterate over it within its block. Cancelling the wait for the next one loses nothing.
+    Iterate over it within its block. Ctrl-C loses nothing.
     """
 
     def __enter__(self) -> Self:

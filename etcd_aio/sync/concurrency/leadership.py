@@ -16,10 +16,10 @@ from etcd_aio.sync.calls.writer import Writer
 class Leadership(Losable):
     """A leadership: `with election.lead(value="host-1") as leadership:`.
 
-    Entering waits until this candidate leads, leaving resigns. If the leadership is lost in between, the task that
-    entered is cancelled before etcd lets another candidate lead, and leaving raises `LeadershipLostError`. A process
-    that does not run cannot be told, so writes that must not overlap are made through `fenced`, or carry the
-    `fencing_token`.
+    Entering waits until this candidate leads, leaving resigns. A thread cannot be cancelled: if the leadership is lost
+    in between, `is_held` is False and `check()` raises before etcd lets another candidate lead, `on_lost` is called,
+    and leaving raises `LeadershipLostError`. A process that does not run cannot be told, so writes that must not
+    overlap are made through `fenced`, or carry the `fencing_token`.
     """
 
     def __enter__(self) -> Self:
@@ -75,7 +75,7 @@ class Leadership(Losable):
     def is_lost(self) -> bool:
         """Whether it was lost while it was held. Thread-safe.
 
-        It looks at the clock, so it is right at once when the event loop, the process or the machine was stopped.
+        It looks at the clock, so it is right at once when the process or the machine was stopped.
         """
         return self._aio.is_lost
 
@@ -138,6 +138,6 @@ class Leadership(Losable):
         Raises:
             NotHeldError, NotLeaderError: it is not held.
 
-        Cancelling the wait changes nothing.
+        Ctrl-C changes nothing.
         """
         return self._run(self._aio.lost)

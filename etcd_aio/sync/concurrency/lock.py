@@ -15,14 +15,15 @@ from etcd_aio.sync.calls.writer import Writer
 class Lock(Losable):
     """A lock: `with client.lock("jobs/42", ttl=10) as lock:`.
 
-    Entering waits until the lock is held, leaving releases it. If it is lost in between, the task that entered is
-    cancelled before etcd lets another contender in, and leaving raises `LockLostError`. A lock cannot stop a process
-    that does not run, so writes that must not overlap are made through `fenced`, or carry `fencing_token`.
+    Entering waits until the lock is held, leaving releases it. A thread cannot be cancelled: if the lock is lost in
+    between, `is_held` is False and `check()` raises before etcd lets another contender in, `on_lost` is called, and
+    leaving raises `LockLostError`. A lock cannot stop a process that does not run, so writes that must not overlap are
+    made through `fenced`, or carry `fencing_token`.
 
-    A `Lock` may be used again after it was released, but by one task at a time.
+    A `Lock` may be used again after it was released, but by one thread at a time.
     """
 
-    survives_fork: ClassVar[bool] = True
+    _survives_fork: ClassVar[bool] = True
 
     def __enter__(self) -> Self:
         super().__enter__()
@@ -31,14 +32,11 @@ class Lock(Losable):
     def acquire(self) -> None:
         """Wait until the lock is held. `with` does this on entering, and releases the lock whatever happens.
 
-        Where a framework enters and leaves in different tasks, use `on_lost="signal"`: a loss cancels the task that
-        has acquired.
-
         Raises:
             LockTimeoutError: the lock was not acquired within `timeout`.
             LockLostError: the lease was lost, or the key deleted, while this waited: a deleted key is noticed when the
-                contender before it leaves. Or this task holds the lock, and it is lost.
-            ClientUsageError: this object is in use, by another task, or by this one and it is not `reentrant`.
+                contender before it leaves.
+            ClientUsageError: this object is in use.
             EtcdError: no lease was granted, or the key could not be created.
 
         Ctrl-C: the key is deleted within half a second, or in the background.
@@ -98,7 +96,7 @@ class Lock(Losable):
     def is_lost(self) -> bool:
         """Whether it was lost while it was held. Thread-safe.
 
-        It looks at the clock, so it is right at once when the event loop, the process or the machine was stopped.
+        It looks at the clock, so it is right at once when the process or the machine was stopped.
         """
         return self._aio.is_lost
 
@@ -161,6 +159,6 @@ class Lock(Losable):
         Raises:
             NotHeldError, NotLeaderError: it is not held.
 
-        Cancelling the wait changes nothing.
+        Ctrl-C changes nothing.
         """
         return self._run(self._aio.lost)

@@ -25,13 +25,13 @@ class WriteLock(Lock):
 class RWLock(LosableMaker):
     """A read-write lock: `with client.rwlock("catalog").reading() as lock:`, or `.writing()`.
 
-    Each call of `reading` and `writing` makes a `Lock` of its own, so one object serves many tasks.
+    Each call of `reading` and `writing` makes a `Lock` of its own, so one object serves many threads.
 
     A reader cannot become a writer, since two that wait for each other would wait for ever; and a writer cannot become
     a reader without standing behind the writers that wait. Take the write lock for as long as it is needed.
     """
 
-    survives_fork: ClassVar[bool] = True
+    _survives_fork: ClassVar[bool] = True
 
     @property
     def name(self) -> bytes:

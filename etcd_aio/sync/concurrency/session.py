@@ -20,14 +20,14 @@ class Session(Losable):
     """A session: `with client.session(ttl=60) as session:`.
 
     Entering grants the lease, leaving revokes it, and with it goes everything that is attached to it. A lost session
-    loses all its locks; it cancels the block as `Lease` does. Leaving it, or revoking its lease, loses the locks
-    of other tasks: the tasks that hold one are told before the lease is revoked, and those that wait raise
-    `LockLostError`. Closing the client loses them too, and gives other tasks half a second to end and release them.
+    loses all its locks. Leaving it, or revoking its lease, loses the locks of other threads: the threads that hold one
+    are told before the lease is revoked, and those that wait raise `LockLostError`. Closing the client loses them too,
+    and gives other threads half a second to end and release them.
 
-    A session has one lock, one reader, one request for permits or one candidate of each name at a time, since all
-    would have the same key. Other tasks of the session wait for it, and `try_acquire` returns False, also where etcd
-    would let another reader or request in; for those, use `Client.rwlock` and `Client.semaphore`. A task that
-    acquires what it has on the session already would wait for itself: `ClientUsageError`.
+    A session has one lock, one reader, one request for permits or one candidate of each name at a time, since all would
+    have the same key. Other threads of the session wait for it, and `try_acquire` returns False, also where etcd would
+    let another reader or request in; for those, use `Client.rwlock` and `Client.semaphore`. A thread that acquires what
+    it has on the session already would wait for itself.
     """
 
     def __enter__(self) -> Self:
@@ -76,12 +76,9 @@ class Session(Losable):
         value: ValueLike | None = None,
         timeout: float | None = None,
         on_lost: Callable[[EtcdError], object] | None = None,
-        reentrant: bool = False,
     ) -> Lock:
         """A lock on the lease of this session; see `Client.lock`."""
-        return self._made("lock", name, value=value, timeout=timeout, on_lost="signal", reentrant=reentrant)._telling(
-            on_lost
-        )
+        return self._made("lock", name, value=value, timeout=timeout, on_lost="signal")._telling(on_lost)
 
     def rwlock(
         self, name: KeyLike, *, value: ValueLike | None = None, on_lost: Callable[[EtcdError], object] | None = None

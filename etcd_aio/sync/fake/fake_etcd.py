@@ -8,29 +8,24 @@ from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Unpack
 
 from etcd_aio.arguments import KeyLike
-from etcd_aio.fake import FakeBackup, FakeCall, FakeLease, FakeMember, FakeWatcher
-from etcd_aio.fake.fake_etcd import FakeEtcd as AsyncFakeEtcd
-from etcd_aio.fake.faults import Fault
-from etcd_aio.fake.network import Network
-from etcd_aio.fake.releases import NEWEST
+from etcd_aio.fake import FakeBackup, FakeCall, FakeLease, FakeMember, FakeWatcher, Fault, Network
+from etcd_aio.fake import FakeEtcd as AsyncFakeEtcd
 from etcd_aio.sync.base_fake import BaseFake
 from etcd_aio.transport import Engine, TransportOptions
 from etcd_aio.types import KeyValue
 
 if TYPE_CHECKING:
-    from etcd_aio.config import ClientOptions
     from etcd_aio.sync.client import Client
+    from etcd_aio.sync.config.options import ClientOptions
 
 
 class FakeEtcd(BaseFake):
     """An etcd cluster in memory: `with FakeEtcd() as fake:`.
 
-    Clients of it run as a whole, and only their connections are imitated. Requests are answered in a later turn of the
-    loop, and those of one turn in an order that the seed decides: code that needs luck is found.
+    Clients of it run as a whole, and only their connections are imitated. Requests that are there together are answered
+    in an order that the seed decides: code that needs luck is found.
 
-    A fake belongs to one event loop at a time, with all of its clients: the next loop may use it when that one runs no
-    more. What is not `async` may be called from any thread, and before there is a loop; so a synchronous test can look
-    inside, set up and break what an application uses in another thread.
+    Its clients are those that it makes. Any thread may look inside, set up and break what the clients use.
 
     Args:
         version: the etcd that it is, such as "3.6"; the newest by default.
@@ -42,7 +37,7 @@ class FakeEtcd(BaseFake):
         ConfigError: the fake cannot be that version, or an argument is invalid.
     """
 
-    def __init__(self, version: str = NEWEST, *, members: int = 1, seed: int = 0, latency: float = 0.0) -> None:
+    def __init__(self, version: str = "3.7", *, members: int = 1, seed: int = 0, latency: float = 0.0) -> None:
         self._object = AsyncFakeEtcd(version, members=members, seed=seed, latency=latency)
 
     def close(self) -> None:
@@ -77,12 +72,12 @@ class FakeEtcd(BaseFake):
         """Serve the members over sockets too, for etcdctl and for clients in any language.
 
             with fake.serve() as endpoint:
-                asyncio.create_subprocess_exec("etcdctl", "--endpoints", endpoint, "get", "a")
+                subprocess.run(["etcdctl", "--endpoints", endpoint, "get", "a"])
 
         A socket answers gRPC without TLS, and HTTP/1 for `/version`, `/health` and `/metrics`. Clients in the process
         and on sockets share the state, and faults and members that stop or freeze concern both. While the block runs,
         the addresses of the sockets are the endpoints of the members: `endpoints`, `FakeMember.endpoint`, the member
-        list. Only the loop of the fake answers: a program that waits for an answer must not block it.
+        list.
 
         Args:
             address: where the first member is served: "HOST" for a free port, "HOST:PORT" or "unix:PATH". The others
@@ -233,7 +228,7 @@ class FakeEtcd(BaseFake):
         self._aio.restore(backup)
 
     def advance(self, seconds: float) -> None:
-        """Let time pass for the server: leases expire. The clock of the loop, and so that of clients, stays.
+        """Let time pass for the server: leases expire. The clock of the clients stays.
 
         Raises:
             ConfigError: the seconds are negative.

@@ -23,9 +23,9 @@ class Scan(BufferedIterator[KeyValue]):
 
     If a member fails, the scan goes on after the last key, at the same revision, on another member. Iterating raises
     the same errors as `client.range()`, and `CompactedError` if the revision is compacted before the end; the next step
-    then tries again from the same key. Cancelling a step leaves nothing behind: the next step requests the same keys.
+    then tries again from the same key. Ctrl-C in a step leaves nothing behind: the next step requests the same keys.
 
-    Leaving a scan early is free. Its stream is closed at once by `close()`, which also ends the scan in a task that
+    Leaving a scan early is free. Its stream is closed at once by `close()`, which also ends the scan in a thread that
     still iterates, and when the scan is garbage-collected, as it is after a loop over `client.scan(...)` itself. A scan
     that is kept but not read further holds no more than described above, here and on the server.
     """

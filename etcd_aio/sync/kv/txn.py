@@ -56,7 +56,7 @@ class Txn(Facade):
         """Send the txn.
 
         A txn that changes nothing, in either branch, is retried like a read. Any other txn is a mutation: it is applied
-        at most once, unless `retry="always"`. If a mutation is cancelled, it may have been applied or not.
+        at most once, unless `retry="always"`. If Ctrl-C interrupts a mutation, it may have been applied or not.
 
         Args:
             timeout: seconds for the whole call; None waits for ever. The client's default if left out.

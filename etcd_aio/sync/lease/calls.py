@@ -24,7 +24,7 @@ class Leases(Facade):
     key-value calls do.
     """
 
-    survives_fork: ClassVar[bool] = True
+    _survives_fork: ClassVar[bool] = True
 
     def grant(
         self, ttl: int, id: int | None = None, *, timeout: Timeout = UNSET, retry: RetryMode | None = None

@@ -19,14 +19,12 @@ class Lease(Losable):
     That is the instant at which the last acknowledged request was sent, plus the TTL, so it passes before etcd itself
     lets the lease expire.
 
-    A lost lease cancels the task that entered (`on_lost="cancel"`), and leaving raises `LeaseLostError`. With
-    `on_lost="signal"` the block goes on: it looks at `is_lost` or awaits `lost()`, and leaving raises `LeaseLostError`
-    unless the block ends by an exception of its own. Use `"signal"` where a framework enters and leaves in different
-    tasks, since the task that entered is not the one at work.
+    When the lease is lost, the block goes on: a thread cannot be cancelled. Let it call `check()` or look at `is_lost`
+    from time to time, or give `on_lost`; leaving raises `LeaseLostError` unless the block ends by an exception of its
+    own.
 
-    Closing the client loses its leases; etcd keeps them until their TTLs end. The tasks that hold them are cancelled,
-    except for the task that closes: it goes on, and leaving the block raises `LeaseLostError` from a
-    `ClientClosedError`.
+    Closing the client loses its leases; etcd keeps them until their TTLs end. Leaving the block then raises
+    `LeaseLostError` from a `ClientClosedError`.
     """
 
     def __enter__(self) -> Self:
@@ -60,7 +58,7 @@ class Lease(Losable):
     def is_lost(self) -> bool:
         """Whether the lease was lost while it was held. Once True, it stays True.
 
-        It is also True if the local deadline has passed while the event loop was blocked, or while the machine was
+        It is also True if the local deadline has passed while the process did not run, or while the machine was
         suspended (on Linux; other systems may not count that time). Reading it then loses the lease for good, even if
         an acknowledgement lies unread in the socket, since the caller may have acted on the answer. Thread-safe.
         """
@@ -69,7 +67,7 @@ class Lease(Losable):
     def lost(self) -> LeaseLostError | None:
         """Wait until the lease is gone. Returns why it was lost; None if this process has ended it.
 
-        Cancelling the wait changes nothing.
+        Ctrl-C changes nothing.
         """
         return self._run(self._aio.lost)
 

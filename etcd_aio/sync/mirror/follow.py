@@ -1,4 +1,4 @@
-"""Follow and follow, for blocking code.
+"""Follow and follow(), for blocking code.
 
 Made by `python -m release.facade --write` from `etcd_aio.mirror.follow`: do not edit.
 """
@@ -9,15 +9,15 @@ from typing import Self
 from etcd_aio.arguments import KeyLike
 from etcd_aio.base import UNSET, Timeout
 from etcd_aio.mirror import MirrorBatch
-from etcd_aio.mirror.follow import follow as async_follow
+from etcd_aio.mirror import follow as async_follow
 from etcd_aio.portal import Block, BlockingIterator
-from etcd_aio.sync.store import Store
+from etcd_aio.sync.calls.store_calls import StoreCalls
 
 
 class Follow(Block, BlockingIterator[MirrorBatch]):
     """The keys of a prefix and all their changes: see `follow`.
 
-    It is entered and iterated over once, by one task at a time. Cancelling a step of the iteration loses nothing: the
+    It is entered and iterated over once, by one thread at a time. Ctrl-C in a step of the iteration loses nothing: the
     next step returns the same batch. So does a step after an error that is `retryable`.
 
     Iterating raises:
@@ -54,7 +54,12 @@ class Follow(Block, BlockingIterator[MirrorBatch]):
 
 
 def follow(
-    store: Store, prefix: KeyLike, *, since: int = 0, known: Collection[KeyLike] | None = None, timeout: Timeout = UNSET
+    store: StoreCalls,
+    prefix: KeyLike,
+    *,
+    since: int = 0,
+    known: Collection[KeyLike] | None = None,
+    timeout: Timeout = UNSET,
 ) -> Follow:
     """Read all keys of a prefix, and then every change of them.
 

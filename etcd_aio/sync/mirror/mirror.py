@@ -6,11 +6,10 @@ Made by `python -m release.facade --write` from `etcd_aio.mirror.mirror`: do not
 from typing import NoReturn
 
 from etcd_aio.arguments import KeyLike
+from etcd_aio.mirror import Mirror as AsyncMirror
 from etcd_aio.mirror import MirrorStatistics
-from etcd_aio.mirror.mirror import DEFAULT_MAX_TXN_OPS
-from etcd_aio.mirror.mirror import Mirror as AsyncMirror
 from etcd_aio.portal import Facade
-from etcd_aio.sync.store import Store
+from etcd_aio.sync.calls.store_calls import StoreCalls
 
 
 class Mirror(Facade):
@@ -46,13 +45,13 @@ class Mirror(Facade):
 
     def __init__(
         self,
-        source: Store,
-        destination: Store,
+        source: StoreCalls,
+        destination: StoreCalls,
         *,
         prefix: KeyLike,
         to_prefix: KeyLike | None = None,
         checkpoint_key: KeyLike | None = None,
-        max_txn_ops: int = DEFAULT_MAX_TXN_OPS,
+        max_txn_ops: int = 126,
         takeover_delay: float = 1.0,
     ) -> None:
         self._construct(
@@ -77,7 +76,7 @@ class Mirror(Facade):
         return self._aio.checkpoint_key
 
     def run(self) -> NoReturn:
-        """Copy, until it is cancelled or ends by an error. It may be run again.
+        """Copy, until Ctrl-C or an error, such as that of a client that was closed. It may be run again.
 
         Errors that may pass are waited for, with a growing pause of at most 6 seconds: `statistics().error` has it.
 
@@ -91,7 +90,8 @@ class Mirror(Facade):
 
         Ctrl-C: a txn that is under way may be applied or not; the next run finds out.
         """
-        return self._run(self._aio.run)
+        self._run(self._aio.run)
+        raise AssertionError("it ends by an exception")
 
     def wait_revision(self, revision: int) -> None:
         """Wait until the destination has every change of the source up to a revision; if need be, for the next run.
@@ -100,10 +100,10 @@ class Mirror(Facade):
             revision: of a write below the prefix, such as the last one before the writers move to the destination.
 
         Raises:
-            ClientUsageError: the mirror was cancelled meanwhile.
+            ClientUsageError: the mirror was ended meanwhile.
             EtcdError: the error that has ended the mirror meanwhile.
 
-        Cancellation changes nothing.
+        Ctrl-C changes nothing.
         """
         self._run(self._aio.wait_revision, revision)
 

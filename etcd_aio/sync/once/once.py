@@ -9,10 +9,10 @@ from etcd_aio.arguments import KeyLike, LeaseLike, ValueLike
 from etcd_aio.base import UNSET, KeySpace, Timeout
 from etcd_aio.errors import OutcomeUnknownError
 from etcd_aio.once import DEFAULT_PREFIX, DEFAULT_SLOTS, DEFAULT_TTL, DEFAULT_WINDOW, OnceStatistics, Outcome
-from etcd_aio.once.once import ExactlyOnce as AsyncExactlyOnce
+from etcd_aio.once import ExactlyOnce as AsyncExactlyOnce
 from etcd_aio.portal import Block
+from etcd_aio.sync.calls.store_calls import StoreCalls
 from etcd_aio.sync.kv.txn import Txn
-from etcd_aio.sync.store import Store
 from etcd_aio.types import DeleteResult, PutResult
 
 
@@ -23,11 +23,12 @@ class ExactlyOnce(Block):
     applied: whatever happens to connections and members, no copy is applied in addition, at any later time. The cost is
     one more condition and one more put, on a key of this object, in the same txn; there is no further round trip.
 
-    One object for each client is enough; tasks may share it. Up to `slots` writes are under way at a time, others wait
-    for their turn. The keys are under the lease of this object, so leaving the block removes them. Another user who
-    writes under the prefix, or a store that is replaced by an older backup, voids the promise.
+    One object for each client is enough; threads may share it. Up to `slots` writes are under way at a time, others
+    wait for their turn. The keys are under the lease of this object, so leaving the block removes them. Another user
+    who writes under the prefix, or a store that is replaced by an older backup, voids the promise.
 
-    A cancelled write may have been applied, or not: it is settled in the background, so that it does not happen later.
+    A write that Ctrl-C interrupts may have been applied, or not: it is settled in the background, so that it does not
+    happen later.
 
     Args:
         store: the client.
@@ -44,7 +45,7 @@ class ExactlyOnce(Block):
 
     def __init__(
         self,
-        store: Store,
+        store: StoreCalls,
         *,
         slots: int = DEFAULT_SLOTS,
         ttl: int = DEFAULT_TTL,
@@ -179,7 +180,7 @@ class ExactlyOnce(Block):
             ClientUsageError: the error was not raised by this object.
             EtcdError: the write was applied, and its result could not be read now.
 
-        Cancellation changes nothing.
+        Ctrl-C changes nothing.
         """
         return self._run(self._aio.settle, error, timeout=timeout)
 

@@ -9,10 +9,9 @@ from etcd_aio.arguments import KeyLike, LeaseLike, ValueLike
 from etcd_aio.base import UNSET, Timeout
 from etcd_aio.portal import Facade
 from etcd_aio.recipes import Found, ListPage, OptimisticResult
-from etcd_aio.recipes.kubernetes import DEFAULT_LIMIT
-from etcd_aio.recipes.kubernetes import Kubernetes as AsyncKubernetes
+from etcd_aio.recipes import Kubernetes as AsyncKubernetes
+from etcd_aio.sync.calls.store_calls import StoreCalls
 from etcd_aio.sync.calls.writer import Writer
-from etcd_aio.sync.store import Store
 
 
 class Kubernetes(Facade):
@@ -30,9 +29,9 @@ class Kubernetes(Facade):
         timeout: seconds for a call that has no `timeout` of its own; None for no limit.
     """
 
-    survives_fork: ClassVar[bool] = True
+    _survives_fork: ClassVar[bool] = True
 
-    def __init__(self, store: Store, *, writer: Writer | None = None, timeout: Timeout = UNSET) -> None:
+    def __init__(self, store: StoreCalls, *, writer: Writer | None = None, timeout: Timeout = UNSET) -> None:
         self._construct(AsyncKubernetes, store, writer=writer, timeout=timeout)
 
     def get(self, key: KeyLike, *, revision: int = 0, timeout: Timeout = UNSET) -> Found:
@@ -50,7 +49,7 @@ class Kubernetes(Facade):
         prefix: KeyLike,
         *,
         revision: int = 0,
-        limit: int = DEFAULT_LIMIT,
+        limit: int = 500,
         continue_key: KeyLike | None = None,
         timeout: Timeout = UNSET,
     ) -> ListPage:

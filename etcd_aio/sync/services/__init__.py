@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from etcd_aio.exports import late_names
 
 if TYPE_CHECKING:
+    from etcd_aio.sync.services import naming as naming
     from etcd_aio.sync.services.endpoints import Endpoints as Endpoints
     from etcd_aio.sync.services.registration import Registration as Registration
 else:

@@ -6,9 +6,9 @@ Made by `python -m release.facade --write` from `etcd_aio.services.endpoints`: d
 from etcd_aio.arguments import KeyLike
 from etcd_aio.base import UNSET, Timeout
 from etcd_aio.services import Choice, PickPolicy, ServiceChange, ServiceEndpoint
-from etcd_aio.services.endpoints import Endpoints as AsyncEndpoints
+from etcd_aio.services import Endpoints as AsyncEndpoints
 from etcd_aio.sync.cache.derived import Derived
-from etcd_aio.sync.store import Store
+from etcd_aio.sync.calls.store_calls import StoreCalls
 
 
 class Endpoints(Derived[tuple[ServiceEndpoint, ...], ServiceChange]):
@@ -22,7 +22,7 @@ class Endpoints(Derived[tuple[ServiceEndpoint, ...], ServiceChange]):
     - If etcd has no endpoint any more, they stay for `keep_last` seconds, which is logged.
     - When the block is left, or the client is closed, they stay as they are for ever.
 
-    Any number of tasks may use one object. The clients of `etcd_aio.contrib.discovery` share one.
+    Any number of threads may use one object.
 
     Args:
         store: the client, or a namespace of it.
@@ -37,7 +37,7 @@ class Endpoints(Derived[tuple[ServiceEndpoint, ...], ServiceChange]):
 
     def __init__(
         self,
-        store: Store,
+        store: StoreCalls,
         target: KeyLike,
         *,
         keep_last: float = 0.0,
@@ -80,7 +80,7 @@ class Endpoints(Derived[tuple[ServiceEndpoint, ...], ServiceChange]):
             EtcdTimeoutError: there were fewer for so long.
             ClientUsageError: the block was not entered, or was left, or the client is closed.
 
-        Cancellation leaves nothing behind.
+        Ctrl-C leaves nothing behind.
         """
         return self._run(self._aio.wait_endpoints, at_least=at_least, timeout=timeout)
 

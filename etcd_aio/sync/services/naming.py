@@ -1,4 +1,4 @@
-"""update, for blocking code.
+"""update(), for blocking code.
 
 Made by `python -m release.facade --write` from `etcd_aio.services.naming`: do not edit.
 """
@@ -10,12 +10,12 @@ from etcd_aio.base import UNSET, Timeout
 from etcd_aio.portal import unwrap
 from etcd_aio.services import NewEndpoint, ServiceEndpoint
 from etcd_aio.services.naming import update as async_update
-from etcd_aio.sync.store import Store
+from etcd_aio.sync.calls.store_calls import StoreCalls
 from etcd_aio.types import TxnResult
 
 
 def update(
-    store: Store,
+    store: StoreCalls,
     target: KeyLike,
     *,
     add: Iterable[str | NewEndpoint] = (),

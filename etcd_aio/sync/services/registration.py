@@ -10,28 +10,27 @@ from etcd_aio.base import UNSET, Timeout
 from etcd_aio.errors import EtcdError
 from etcd_aio.portal import Block
 from etcd_aio.services import JSONValue, OnConflict
-from etcd_aio.services.kept_entry import DEFAULT_TTL
-from etcd_aio.services.registration import Registration as AsyncRegistration
-from etcd_aio.sync.store import Store
+from etcd_aio.services import Registration as AsyncRegistration
+from etcd_aio.sync.calls.store_calls import StoreCalls
 
 
 class Registration(Block):
     """The entry of one endpoint of a service: `with client.register("svc/web", "10.0.0.1:80") as registration:`.
 
     Entering puts the entry, leaving deletes it, and waits for `drain` seconds in which clients notice. In between it is
-    kept alive, and put again whenever its lease was lost, after an outage of any length. The block is not cancelled by
-    a loss: the endpoint goes on serving.
+    kept alive, and put again whenever its lease was lost, after an outage of any length. A loss does not end the block:
+    the endpoint goes on serving.
     """
 
     def __init__(
         self,
-        store: Store,
+        store: StoreCalls,
         target: KeyLike,
         address: str,
         *,
         metadata: JSONValue = None,
         name: str | None = None,
-        ttl: int = DEFAULT_TTL,
+        ttl: int = 10,
         on_conflict: OnConflict = "keep",
         drain: float = 0.0,
         timeout: Timeout = UNSET,
@@ -89,9 +88,9 @@ class Registration(Block):
     def is_registered(self) -> bool:
         """Whether the entry is there, as far as this process can know. Thread-safe.
 
-        It looks at the clock, so it is right at once when the event loop, the process or the machine was stopped, and
-        it turns False before etcd deletes the key. A membership also notices when another client deletes or replaces
-        the key; a registration does not.
+        It looks at the clock, so it is right at once when the process or the machine was stopped, and it turns False
+        before etcd deletes the key. A membership also notices when another client deletes or replaces the key; a
+        registration does not.
         """
         return self._aio.is_registered
 
@@ -114,7 +113,7 @@ class Registration(Block):
         Raises:
             ClientUsageError: the block was not entered.
 
-        Cancelling the wait changes nothing.
+        Ctrl-C changes nothing.
         """
         return self._run(self._aio.lost)
 
@@ -124,7 +123,7 @@ class Registration(Block):
         Raises:
             ClientUsageError: the block was not entered, or was left.
 
-        Cancelling the wait changes nothing.
+        Ctrl-C changes nothing.
         """
         self._run(self._aio.wait_registered)
 

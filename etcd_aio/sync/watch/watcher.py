@@ -13,10 +13,9 @@ from etcd_aio.watch import WatchStatistics
 class Watcher(Block, BufferedIterator[Event]):
     """A watch. Entering it creates it on a server; iterating yields `Event`s, or `WatchBatch`es by `batches()`.
 
-    It is entered and iterated over once, by one task at a time. However it is left (by a break, an exception, a
-    cancellation), it is cancelled on the server at once, without waiting for the answer. So is a watch that is garbage
-    collected without being left, with a ResourceWarning. Cancelling a step of the iteration loses no event: the next
-    step returns it.
+    It is entered and iterated over once, by one thread at a time. However it is left (by a break or an exception), it
+    is cancelled on the server at once, without waiting for the answer. So is a watch that is garbage collected without
+    being left, with a ResourceWarning. Ctrl-C in a step of the iteration loses no event: the next step returns it.
 
     Iterating raises, after everything that was received, the reason why the watch has ended, every time:
 
@@ -36,10 +35,7 @@ class Watcher(Block, BufferedIterator[Event]):
         return self
 
     def close(self) -> None:
-        """End the watch: cancel it on the server, and forget the events that were not delivered. Safe to repeat.
-
-        It never waits; it is a coroutine as every `close` is.
-        """
+        """End the watch: cancel it on the server, and forget the events that were not delivered. Safe to repeat."""
         self._run(self._aio.aclose)
 
     def batches(self) -> "WatchBatches":
@@ -54,7 +50,7 @@ class Watcher(Block, BufferedIterator[Event]):
         """Wait for the next batch of `batches()`.
 
         Raises:
-            StopAsyncIteration: the watch was left.
+            StopIteration: the watch was left.
             EtcdError: the reason why the watch has ended.
         """
         try:
@@ -73,9 +69,8 @@ class Watcher(Block, BufferedIterator[Event]):
     def request_progress(self) -> None:
         """Request the progress of the watch. The answer comes as a batch without events, behind everything before it.
 
-        It advances `revision`, too. This never waits: it is a coroutine so that it may wait in a later version, and the
-        answer comes by iterating. etcd answers when no watch of this client is behind; the request is repeated until
-        then, over lost connections too.
+        It advances `revision`, too. It does not wait for the answer, which comes by iterating. etcd answers when no
+        watch of this client is behind; the request is repeated until then, over lost connections too.
 
         A proxy in between may never answer. Releases of etcd before 3.4.25 and 3.5.8 can answer too early: events at or
         before that revision may follow. This watch still delivers them, but a new one from `revision + 1` would not. If

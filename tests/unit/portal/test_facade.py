@@ -64,7 +64,7 @@ class AioThing:
 
 
 class Thing(Block, BlockingIterator[int]):
-    survives_fork = True
+    _survives_fork = True
 
     def other(self, name: str) -> "Thing":
         made: Thing = self._made("other", name)
@@ -278,6 +278,25 @@ def test_a_child_makes_again_what_holds_nothing_and_refuses_the_rest(thing: Thin
     assert thing._run(abs, -1) == 1
     entered.__exit__(None, None, None)
     assert entered._object.events == ["entered", "left by None"]
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
+def test_a_child_makes_a_part_again_of_what_has_it(thing: Thing) -> None:
+    def again(name: str, portal: Portal) -> Thing:
+        behind: Any = AioThing(name)
+        behind.part = AioThing(f"part of {name}")
+        return Thing._around(behind, portal)
+
+    whole = again("first", thing._portal)
+    whole._made_by = lambda: again("second", Portal("child"))
+    part = whole._part("part")
+    assert part._aio.name == "part of first"
+
+    def check() -> None:
+        assert part._aio.name == "part of second"
+
+    assert in_child(check) == 0
+    assert part._aio.name == "part of first"
 
 
 def test_a_portal_that_is_abandoned_warns_and_closes() -> None:

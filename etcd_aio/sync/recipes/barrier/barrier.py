@@ -8,9 +8,9 @@ from typing import ClassVar
 from etcd_aio.arguments import KeyLike, LeaseLike, ValueLike
 from etcd_aio.base import UNSET, Timeout
 from etcd_aio.portal import Facade
-from etcd_aio.recipes.barrier.barrier import Barrier as AsyncBarrier
+from etcd_aio.recipes import Barrier as AsyncBarrier
+from etcd_aio.sync.calls.store_calls import StoreCalls
 from etcd_aio.sync.calls.writer import Writer
-from etcd_aio.sync.store import Store
 
 
 class Barrier(Facade):
@@ -19,7 +19,7 @@ class Barrier(Facade):
         barrier = Barrier(client, "deploy/ready")
         barrier.hold()
         barrier.release()
-        barrier.wait_released(timeout=30)      in other processes
+        barrier.wait_released(timeout=30)            in other processes
 
     The key is the name itself, as of Go's `Barrier`. Without a lease it stays until it is released.
 
@@ -34,9 +34,11 @@ class Barrier(Facade):
         EmptyKeyError, InvalidRequestError, TypeError: an argument is invalid.
     """
 
-    survives_fork: ClassVar[bool] = True
+    _survives_fork: ClassVar[bool] = True
 
-    def __init__(self, client: Store, name: KeyLike, *, writer: Writer | None = None, timeout: Timeout = UNSET) -> None:
+    def __init__(
+        self, client: StoreCalls, name: KeyLike, *, writer: Writer | None = None, timeout: Timeout = UNSET
+    ) -> None:
         self._construct(AsyncBarrier, client, name, writer=writer, timeout=timeout)
 
     def hold(self, *, value: ValueLike = b"", lease: LeaseLike | None = None, timeout: Timeout = UNSET) -> bool:
@@ -91,6 +93,6 @@ class Barrier(Facade):
             BarrierTimeoutError: the barrier was not released in time.
             EtcdError: as every read and watch.
 
-        Cancellation leaves nothing behind.
+        Ctrl-C leaves nothing behind.
         """
         self._run(self._aio.wait_released, timeout=timeout)

@@ -10,9 +10,9 @@ from etcd_aio.arguments import KeyLike
 from etcd_aio.errors import EtcdError, LockLostError
 from etcd_aio.kv import Compare
 from etcd_aio.portal import Losable
-from etcd_aio.recipes.barrier.double_barrier import DoubleBarrier as AsyncDoubleBarrier
+from etcd_aio.recipes import DoubleBarrier as AsyncDoubleBarrier
+from etcd_aio.sync.calls.store_calls import StoreCalls
 from etcd_aio.sync.calls.writer import Writer
-from etcd_aio.sync.store import Store
 
 
 class DoubleBarrier(Losable):
@@ -20,8 +20,8 @@ class DoubleBarrier(Losable):
 
     Entering waits until `count` participants are there, leaving until all of them leave. A participant that dies, or
     whose lease is lost, counts as gone. If the block ends by an exception, it is left without waiting for the others,
-    which do not wait for it. If the lease is lost within the block, its task is cancelled, and leaving raises
-    `LockLostError`.
+    which do not wait for it. If the lease is lost within the block, `check()` raises `LockLostError`, and so does
+    leaving.
 
     The keys are `<name>/waiters/<lease>` and `<name>/ready`, as of Go's `DoubleBarrier`, so participants of both take
     part in one barrier. An object may be entered again after it was left.
@@ -33,18 +33,18 @@ class DoubleBarrier(Losable):
         ttl: seconds until a participant counts as gone after a crash of its process, or in an outage. Default: 10, as
             of locks. etcd raises values below its minimum, 2 by default.
         timeout: seconds to wait on entering, and again on leaving. Default: None, no limit.
-        margin: seconds before the end of the lease at which the block is cancelled, as of locks.
-        on_lost: `"cancel"` or `"signal"`, as of locks.
+        margin: seconds before the end of the lease at which it counts as lost, as of locks.
+        on_lost: a function that is called with the error of a loss, as of locks.
 
     Raises:
         InvalidRequestError, EmptyKeyError, TypeError: an argument is invalid.
     """
 
-    survives_fork: ClassVar[bool] = True
+    _survives_fork: ClassVar[bool] = True
 
     def __init__(
         self,
-        client: Store,
+        client: StoreCalls,
         name: KeyLike,
         *,
         count: int,
@@ -81,7 +81,7 @@ class DoubleBarrier(Losable):
     def is_lost(self) -> bool:
         """Whether it was lost while it was held. Thread-safe.
 
-        It looks at the clock, so it is right at once when the event loop, the process or the machine was stopped.
+        It looks at the clock, so it is right at once when the process or the machine was stopped.
         """
         return self._aio.is_lost
 
@@ -144,6 +144,6 @@ class DoubleBarrier(Losable):
         Raises:
             NotHeldError, NotLeaderError: it is not held.
 
-        Cancelling the wait changes nothing.
+        Ctrl-C changes nothing.
         """
         return self._run(self._aio.lost)

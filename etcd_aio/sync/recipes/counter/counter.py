@@ -8,9 +8,9 @@ from typing import ClassVar
 from etcd_aio.arguments import KeyLike
 from etcd_aio.base import UNSET, Timeout
 from etcd_aio.portal import Facade
-from etcd_aio.recipes.counter.counter import Counter as AsyncCounter
+from etcd_aio.recipes import Counter as AsyncCounter
+from etcd_aio.sync.calls.store_calls import StoreCalls
 from etcd_aio.sync.calls.writer import Writer
-from etcd_aio.sync.store import Store
 
 
 class Counter(Facade):
@@ -32,11 +32,11 @@ class Counter(Facade):
         InvalidRequestError, EmptyKeyError, TypeError: an argument is invalid.
     """
 
-    survives_fork: ClassVar[bool] = True
+    _survives_fork: ClassVar[bool] = True
 
     def __init__(
         self,
-        client: Store,
+        client: StoreCalls,
         name: KeyLike,
         *,
         minimum: int | None = None,

@@ -7,9 +7,9 @@ from etcd_aio.arguments import KeyLike
 from etcd_aio.base import UNSET, Timeout
 from etcd_aio.portal import Facade
 from etcd_aio.recipes import DEFAULT_BLOCK
-from etcd_aio.recipes.counter.ids import IdAllocator as AsyncIdAllocator
+from etcd_aio.recipes import IdAllocator as AsyncIdAllocator
+from etcd_aio.sync.calls.store_calls import StoreCalls
 from etcd_aio.sync.calls.writer import Writer
-from etcd_aio.sync.store import Store
 
 
 class IdAllocator(Facade):
@@ -36,7 +36,7 @@ class IdAllocator(Facade):
 
     def __init__(
         self,
-        client: Store,
+        client: StoreCalls,
         name: KeyLike,
         *,
         block: int = DEFAULT_BLOCK,

@@ -10,15 +10,15 @@ from etcd_aio.base import UNSET, Timeout
 from etcd_aio.errors import EtcdError
 from etcd_aio.portal import Block, Facade
 from etcd_aio.recipes import DEFAULT_REPLICAS, DEFAULT_TTL, GroupView
-from etcd_aio.recipes.group.group import Group as AsyncGroup
+from etcd_aio.recipes import Group as AsyncGroup
 from etcd_aio.services import OnConflict
 from etcd_aio.sync.cache.derived import Derived
+from etcd_aio.sync.calls.store_calls import StoreCalls
 from etcd_aio.sync.recipes.group.ring import Ring
-from etcd_aio.sync.store import Store
 
 
 class Group(Facade):
-    """A group of processes: `group = Group(client, "workers")`. One object serves any number of tasks.
+    """A group of processes: `group = Group(client, "workers")`. One object serves any number of threads.
 
         with group.join("host-1", value="10.0.0.1:80"):
             print(group.members().names)
@@ -35,9 +35,9 @@ class Group(Facade):
         InvalidRequestError, EmptyKeyError, TypeError: an argument is invalid.
     """
 
-    survives_fork: ClassVar[bool] = True
+    _survives_fork: ClassVar[bool] = True
 
-    def __init__(self, client: Store, name: KeyLike, *, ttl: int = DEFAULT_TTL) -> None:
+    def __init__(self, client: StoreCalls, name: KeyLike, *, ttl: int = DEFAULT_TTL) -> None:
         self._construct(AsyncGroup, client, name, ttl=ttl)
 
     @property
@@ -106,7 +106,7 @@ class Membership(Block):
     """A member of a group, within a block: `with group.join("host-1") as membership:`.
 
     Entering puts the key of the member, leaving deletes it. In between it is kept alive, and put again whenever its
-    lease was lost, after an outage of any length. The block is not cancelled by a loss; `is_registered` tells.
+    lease was lost, after an outage of any length. A loss does not end the block; `is_registered` tells.
     """
 
     def __enter__(self) -> Self:
@@ -149,9 +149,9 @@ class Membership(Block):
     def is_registered(self) -> bool:
         """Whether the entry is there, as far as this process can know. Thread-safe.
 
-        It looks at the clock, so it is right at once when the event loop, the process or the machine was stopped, and
-        it turns False before etcd deletes the key. A membership also notices when another client deletes or replaces
-        the key; a registration does not.
+        It looks at the clock, so it is right at once when the process or the machine was stopped, and it turns False
+        before etcd deletes the key. A membership also notices when another client deletes or replaces the key; a
+        registration does not.
         """
         return self._aio.is_registered
 
@@ -174,7 +174,7 @@ class Membership(Block):
         Raises:
             ClientUsageError: the block was not entered.
 
-        Cancelling the wait changes nothing.
+        Ctrl-C changes nothing.
         """
         return self._run(self._aio.lost)
 
@@ -184,7 +184,7 @@ class Membership(Block):
         Raises:
             ClientUsageError: the block was not entered, or was left.
 
-        Cancelling the wait changes nothing.
+        Ctrl-C changes nothing.
         """
         self._run(self._aio.wait_registered)
 
@@ -198,7 +198,7 @@ class GroupCache(Derived[GroupView, GroupView]):
     """The members of a group, kept up to date in memory: `with group.cache() as members:`.
 
     Entering reads them; from then on they follow etcd. In an outage the last ones stay, also while the user may not
-    read the group. Any number of tasks may use one object.
+    read the group. Any number of threads may use one object.
     """
 
     @property

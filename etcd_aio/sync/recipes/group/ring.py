@@ -16,7 +16,7 @@ class Ring(Derived[HashRing, HashRing]):
     be read, and `changes()` raises `CacheError`: nothing must be divided by it any more.
 
     `changes()` gives the present assignment, then one after each member that joins or leaves. If the members are the
-    same again by then, it differs by its epoch alone. Any number of tasks may use one object.
+    same again by then, it differs by its epoch alone. Any number of threads may use one object.
     """
 
     @property
@@ -38,7 +38,7 @@ class Ring(Derived[HashRing, HashRing]):
 
         Rings that follow the same join or leave have the same epoch from then on. One that has to read the members
         anew, on entering and after a compaction in an outage, takes the revision of that read, until the next join or
-        leave: so let all tasks of a process share one ring.
+        leave: so let all threads of a process share one ring.
 
         If a store is restored from a backup, its revisions go back, and the epochs do. What was written to this store
         with an epoch went back too. Other systems, and members that have not noticed yet, have larger ones: they are

@@ -10,10 +10,9 @@ from etcd_aio.arguments import KeyLike, ValueLike
 from etcd_aio.base import UNSET, Timeout
 from etcd_aio.portal import BlockingIterator
 from etcd_aio.recipes import Item
-from etcd_aio.recipes.queue.priority_queue import PriorityQueue as AsyncPriorityQueue
-from etcd_aio.recipes.queue.putting import DEFAULT_PRIORITY
+from etcd_aio.recipes import PriorityQueue as AsyncPriorityQueue
+from etcd_aio.sync.calls.store_calls import StoreCalls
 from etcd_aio.sync.calls.writer import Writer
-from etcd_aio.sync.store import Store
 
 
 class PriorityQueue(BlockingIterator[Item]):
@@ -35,12 +34,14 @@ class PriorityQueue(BlockingIterator[Item]):
         InvalidRequestError, EmptyKeyError, TypeError: an argument is invalid.
     """
 
-    survives_fork: ClassVar[bool] = True
+    _survives_fork: ClassVar[bool] = True
 
-    def __init__(self, client: Store, name: KeyLike, *, writer: Writer | None = None, timeout: Timeout = UNSET) -> None:
+    def __init__(
+        self, client: StoreCalls, name: KeyLike, *, writer: Writer | None = None, timeout: Timeout = UNSET
+    ) -> None:
         self._construct(AsyncPriorityQueue, client, name, writer=writer, timeout=timeout)
 
-    def put(self, value: ValueLike, priority: int = DEFAULT_PRIORITY, *, timeout: Timeout = UNSET) -> bytes:
+    def put(self, value: ValueLike, priority: int = 100, *, timeout: Timeout = UNSET) -> bytes:
         """Put an item behind those of its priority, from 0 to 65535: lower ones are taken first. Default: 100.
 
         Calls of one object that wait at the same time are one txn.
@@ -58,9 +59,7 @@ class PriorityQueue(BlockingIterator[Item]):
         """
         return self._run(self._aio.put, value, priority, timeout=timeout)
 
-    def put_all(
-        self, values: Iterable[ValueLike], priority: int = DEFAULT_PRIORITY, *, timeout: Timeout = UNSET
-    ) -> list[bytes]:
+    def put_all(self, values: Iterable[ValueLike], priority: int = 100, *, timeout: Timeout = UNSET) -> list[bytes]:
         """Put items behind those of their priority, in one txn: all of them or none.
 
         Args:
@@ -96,7 +95,7 @@ class PriorityQueue(BlockingIterator[Item]):
                 keys.
             EtcdError: as every read, watch and txn; nothing was taken.
 
-        Cancellation loses no item: one that is just being taken is for the next `get` of this object, and so is an
+        Ctrl-C loses no item: one that is just being taken is for the next `get` of this object, and so is an
         `ItemInDoubtError`, which is logged too.
         """
         return self._run(self._aio.get, timeout=timeout)

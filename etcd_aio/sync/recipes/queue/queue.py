@@ -10,9 +10,9 @@ from etcd_aio.arguments import KeyLike, ValueLike
 from etcd_aio.base import UNSET, Timeout
 from etcd_aio.portal import BlockingIterator
 from etcd_aio.recipes import Item
-from etcd_aio.recipes.queue.queue import Queue as AsyncQueue
+from etcd_aio.recipes import Queue as AsyncQueue
+from etcd_aio.sync.calls.store_calls import StoreCalls
 from etcd_aio.sync.calls.writer import Writer
-from etcd_aio.sync.store import Store
 
 
 class Queue(BlockingIterator[Item]):
@@ -37,9 +37,11 @@ class Queue(BlockingIterator[Item]):
         InvalidRequestError, EmptyKeyError, TypeError: an argument is invalid.
     """
 
-    survives_fork: ClassVar[bool] = True
+    _survives_fork: ClassVar[bool] = True
 
-    def __init__(self, client: Store, name: KeyLike, *, writer: Writer | None = None, timeout: Timeout = UNSET) -> None:
+    def __init__(
+        self, client: StoreCalls, name: KeyLike, *, writer: Writer | None = None, timeout: Timeout = UNSET
+    ) -> None:
         self._construct(AsyncQueue, client, name, writer=writer, timeout=timeout)
 
     def put(self, value: ValueLike, *, timeout: Timeout = UNSET) -> bytes:
@@ -95,7 +97,7 @@ class Queue(BlockingIterator[Item]):
                 keys.
             EtcdError: as every read, watch and txn; nothing was taken.
 
-        Cancellation loses no item: one that is just being taken is for the next `get` of this object, and so is an
+        Ctrl-C loses no item: one that is just being taken is for the next `get` of this object, and so is an
         `ItemInDoubtError`, which is logged too.
         """
         return self._run(self._aio.get, timeout=timeout)

@@ -11,9 +11,8 @@ from typing import ClassVar, NoReturn
 from etcd_aio.arguments import KeyLike, ValueLike
 from etcd_aio.portal import Facade, in_caller
 from etcd_aio.recipes import CatchUp, NextTick, Tick
-from etcd_aio.recipes.schedule.schedule import DEFAULT_KEEP
-from etcd_aio.recipes.schedule.schedule import Schedule as AsyncSchedule
-from etcd_aio.sync.store import Store
+from etcd_aio.recipes import Schedule as AsyncSchedule
+from etcd_aio.sync.calls.store_calls import StoreCalls
 
 
 class Schedule(Facade):
@@ -50,11 +49,11 @@ class Schedule(Facade):
         InvalidRequestError, EmptyKeyError, TypeError: an argument is invalid.
     """
 
-    survives_fork: ClassVar[bool] = True
+    _survives_fork: ClassVar[bool] = True
 
     def __init__(
         self,
-        client: Store,
+        client: StoreCalls,
         name: KeyLike,
         *,
         every: float | timedelta | None = None,
@@ -62,7 +61,7 @@ class Schedule(Facade):
         next_tick: NextTick | None = None,
         catch_up: CatchUp = "none",
         grace: float = 60.0,
-        keep: int = DEFAULT_KEEP,
+        keep: int = 86400,
         claim: bool = False,
         ttl: int = 10,
         max_tries: int = 5,
@@ -98,13 +97,13 @@ class Schedule(Facade):
         return self._run(self._aio.last)
 
     def run(self, work: Callable[[Tick], object]) -> NoReturn:
-        """Wait for ticks, and run those that this process has started. It runs until it is cancelled, or fails.
+        """Wait for ticks, and run those that this process has started. It runs until Ctrl-C, or until it fails.
 
         One call runs one tick at a time. If the work takes until after the next tick, another process runs that; if
         there is none, it is started when the work has ended, or is missed.
 
-        With `claim=True` the work is cancelled if the lock is lost, before another process begins it again, and this
-        one waits for the next tick.
+        With `claim=True` another process begins the work again if the lock is lost: let it write what must not happen
+        twice by a txn with the condition of the `Tick`. This one waits for the next tick.
 
         An outage of etcd is waited for, and so is a full store; this is logged.
 
@@ -117,7 +116,8 @@ class Schedule(Facade):
             ScheduleError: a key of the schedule has no tick, or `next_tick` returns none.
             EtcdError: an error that would come again, such as a denied permission, or a closed client.
 
-        Ctrl-C: the work is cancelled. If it falls between the start of a tick and its work, no process runs that; with
+        Ctrl-C: the work ends. If it falls between the start of a tick and its work, no process runs that; with
         `claim=True` another one runs it.
         """
-        return self._run(self._aio.run, in_caller(work))
+        self._run(self._aio.run, in_caller(work))
+        raise AssertionError("it ends by an exception")

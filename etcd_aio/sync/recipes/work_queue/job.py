@@ -16,8 +16,8 @@ class Job(Losable):
 
     Leaving the block completes the job, unless it was ended within; if it ends by an exception, the job is free again
     for another attempt, and the exception goes on. If the end could not be made, as in an outage, the job is freed in
-    the background as soon as that is possible, unless it was completed after all. If the worker's lease is lost, the
-    block is cancelled, and leaving it raises `JobLostError`: another worker may have the job then.
+    the background as soon as that is possible, unless it was completed after all. If the worker's lease is lost,
+    `check()` raises `JobLostError`, and so does leaving the block: another worker may have the job then.
     """
 
     def __enter__(self) -> Self:
@@ -34,7 +34,7 @@ class Job(Losable):
 
     @property
     def deadline(self) -> float:
-        """The instant of the loop's clock at which the job is lost, unless a renewal is acknowledged before."""
+        """The instant of `time.monotonic()` at which the job is lost, unless a renewal is acknowledged before."""
         return self._run(getattr, self._aio, "deadline")
 
     @property
@@ -52,7 +52,7 @@ class Job(Losable):
 
         Returns why it was lost; None if it was ended, also if it may have been by a request whose answer was lost.
 
-        Cancelling the wait changes nothing.
+        Ctrl-C changes nothing.
         """
         return self._run(self._aio.lost)
 

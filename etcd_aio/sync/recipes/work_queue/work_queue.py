@@ -11,12 +11,10 @@ from etcd_aio.base import UNSET, Timeout
 from etcd_aio.errors import EtcdError
 from etcd_aio.portal import Facade
 from etcd_aio.recipes import DeadJob
-from etcd_aio.recipes.queue.putting import DEFAULT_PRIORITY
-from etcd_aio.recipes.work_queue.work_queue import DEFAULT_CONCURRENCY, DEFAULT_MAX_TRIES, DEFAULT_TTL
-from etcd_aio.recipes.work_queue.work_queue import WorkQueue as AsyncWorkQueue
+from etcd_aio.recipes import WorkQueue as AsyncWorkQueue
+from etcd_aio.sync.calls.store_calls import StoreCalls
 from etcd_aio.sync.calls.writer import Writer
 from etcd_aio.sync.recipes.work_queue.worker import Worker
-from etcd_aio.sync.store import Store
 
 
 class WorkQueue(Facade):
@@ -46,15 +44,15 @@ class WorkQueue(Facade):
         InvalidRequestError, EmptyKeyError, TypeError: an argument is invalid.
     """
 
-    survives_fork: ClassVar[bool] = True
+    _survives_fork: ClassVar[bool] = True
 
     def __init__(
         self,
-        client: Store,
+        client: StoreCalls,
         name: KeyLike,
         *,
-        ttl: int = DEFAULT_TTL,
-        max_tries: int = DEFAULT_MAX_TRIES,
+        ttl: int = 30,
+        max_tries: int = 5,
         writer: Writer | None = None,
         timeout: Timeout = UNSET,
     ) -> None:
@@ -64,7 +62,7 @@ class WorkQueue(Facade):
         self,
         value: ValueLike,
         *,
-        priority: int = DEFAULT_PRIORITY,
+        priority: int = 100,
         delay: float = 0.0,
         id: str | None = None,
         timeout: Timeout = UNSET,
@@ -94,7 +92,7 @@ class WorkQueue(Facade):
     def worker(
         self,
         *,
-        concurrency: int = DEFAULT_CONCURRENCY,
+        concurrency: int = 1,
         margin: float | None = None,
         on_lost: Callable[[EtcdError], object] | None = None,
         owner: ValueLike | None = None,
@@ -104,7 +102,7 @@ class WorkQueue(Facade):
         Args:
             concurrency: how many of its jobs may run at a time. Default: 1.
             margin: seconds before the end of the lease at which its jobs are lost, as of locks.
-            on_lost: `"cancel"` or `"signal"`, as of locks: whether a loss cancels the block of a job.
+            on_lost: a function that is called with the error if a job is lost, as of locks.
             owner: value of its claims, to tell workers apart. Default: host and process.
 
         Raises:

@@ -13,8 +13,8 @@ class Worker(LosableMaker, Block, BlockingIterator[Job]):
     """A worker: `with queue.worker(concurrency=8) as worker:`, and `for job in worker:`.
 
     It yields jobs that it has claimed, at most `concurrency` at a time: it waits while as many are neither ended nor
-    lost. Several tasks may iterate over one worker. Leaving the block frees the jobs that are not ended: those whose
-    blocks are still running are lost, and their tasks are cancelled.
+    lost. Several threads may iterate over one worker. Leaving the block frees the jobs that are not ended: those whose
+    blocks are still running are lost.
 
     If the lease is lost, all jobs are, and the worker continues with another lease.
     """
