@@ -21,6 +21,10 @@ class Blocking:
         self._names = ExitStack()
         self._names.enter_context(replaced())
 
+    def pytest_configure(self, config: pytest.Config) -> None:
+        """A client of asyncio that was never used needs no close, and tests leave some open."""
+        config.addinivalue_line("filterwarnings", "ignore:unclosed <sync <Client .* IDLE>:ResourceWarning")
+
     def pytest_collection_modifyitems(self, config: pytest.Config, items: list[pytest.Item]) -> None:
         """Leave out what is listed, and the other folders."""
         self._names.close()
