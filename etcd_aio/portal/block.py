@@ -89,6 +89,11 @@ class Inside:
             raise
         return self.ended()
 
+    async def _loss(self) -> object:
+        """The error of the loss, if the block has lost what it holds: as the thread ends, leaving does not raise it."""
+        losable = getattr(self._block, "lease", self._block)  # of a session
+        return await losable.lost() if getattr(losable, "is_lost", False) else None
+
     def ended(self) -> bool:
         """What leaving has come to as the loop's thread has ended.
 
@@ -119,10 +124,8 @@ class Inside:
         except asyncio.CancelledError as cancelled:  # the block is lost, or the thread ends
             raised = (type(cancelled), cancelled, cancelled.__traceback__)
         try:
-            outcome = await self._block.__aexit__(*raised)
-            if not self._leaving.done() and getattr(self._block, "is_lost", False):  # to be told when it is left
-                return await self._block.lost()
-            return outcome
+            loss = None if self._leaving.done() else await self._loss()
+            return await self._block.__aexit__(*raised) or loss
         except BaseException as error:
             if error is raised[1]:
                 return False

@@ -1,5 +1,6 @@
 """Losable: what is held, and may be lost. A thread cannot be cancelled, so `on_lost` and `check` tell of it."""
 
+import asyncio
 from collections.abc import Callable
 from typing import Any, Self, TypeAlias
 
@@ -82,6 +83,11 @@ def _watch(losable: Any, tell: Callable[[EtcdError], None]) -> None:
 
 
 async def _tell(losable: Any, tell: Callable[[EtcdError], None]) -> None:
-    error = await losable.lost()
+    try:
+        error = await losable.lost()
+    except asyncio.CancelledError:  # the loop's thread ends; it may be lost by that
+        if losable.is_lost:
+            tell(await losable.lost())
+        raise
     if error is not None:
         tell(error)

@@ -6,8 +6,8 @@ it blocks: `allow_in_loop` allows that.
 
 import asyncio
 import inspect
-from collections.abc import Callable
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from functools import partial, wraps
 from importlib import import_module
 from inspect import getattr_static
@@ -17,11 +17,12 @@ from typing import Any, Final
 import etcd_aio
 from etcd_aio.portal import Facade
 from etcd_aio.sync._facades import PLACES
-from tests.support.blocking.threads import blocking, in_thread
+from tests.support.blocking.threads import LOST, blocking, in_thread
 
 _ADAPTERS: Final[dict[type, "type[Adapter]"]] = {}  # by the blocking class
 _RENAMED: Final = {"aclose": "close"}
 _PLAIN: Final = ("__contains__", "__len__", "__getitem__", "__iter__", "__bool__", "__call__", "__lt__")
+_CLOSING: Final[set[Any]] = set()  # tasks that close a client: they are not cancelled by that
 _GONE: Final = (None, None, None)
 
 
@@ -87,17 +88,24 @@ class Lost:
     def __init__(self) -> None:
         self._inside: dict[int, tuple[Any, asyncio.Task[Any]]] = {}
         self._cancelled: set[int] = set()
+        self._is_told = False
 
     def __call__(self, error: Exception) -> None:
+        self._is_told = True
+        self._cancel()
+
+    def _cancel(self) -> None:
         for key, (block, task) in list(self._inside.items()):
-            if getattr(block, "is_lost", True) and key not in self._cancelled:
+            if getattr(block, "is_lost", True) and key not in self._cancelled and task not in _CLOSING:
                 self._cancelled.add(key)
-                task.get_loop().call_soon_threadsafe(task.cancel)
+                task.get_loop().call_soon_threadsafe(task.cancel, LOST)
 
     def enter(self, block: Any) -> None:
         task = asyncio.current_task()
         assert task is not None
         self._inside[id(block)] = block, task
+        if self._is_told:  # before it was entered
+            self._cancel()
 
     def leave(self, block: Any, raised: tuple[Any, Any, Any]) -> tuple[Any, Any, Any]:
         """What the blocking block is to see of an exception."""
@@ -204,9 +212,23 @@ def _coroutine(name: str, function: Any) -> Any:
     @wraps(function)
     async def method(self: Adapter, *arguments: Any, **keywords: Any) -> Any:
         given, named, lost = _arguments(function, arguments, keywords)
-        return self._outward(await in_thread(lambda: getattr(self._sync, name)(*given, **named)), lost)
+        with _closing(name == "close"):
+            return self._outward(await in_thread(lambda: getattr(self._sync, name)(*given, **named)), lost)
 
     return method
+
+
+@contextmanager
+def _closing(closes: bool) -> Iterator[None]:
+    task = asyncio.current_task()
+    if not closes or task in _CLOSING:
+        yield
+        return
+    _CLOSING.add(task)
+    try:
+        yield
+    finally:
+        _CLOSING.discard(task)
 
 
 def _plain(name: str, function: Any) -> Any:
@@ -246,7 +268,8 @@ async def _enter(self: Adapter) -> Any:
 async def _exit(self: Adapter, *raised: Any) -> Any:
     if self._lost is not None:
         raised = self._lost.leave(self._sync, raised)  # type: ignore[arg-type]
-    return await in_thread(self._sync.__exit__, *raised)
+    with _closing(isinstance(self, _client())):
+        return await in_thread(self._sync.__exit__, *raised)
 
 
 def _self(self: Adapter) -> Adapter:

@@ -8,12 +8,16 @@ from concurrent.futures import CancelledError as FutureCancelledError
 from concurrent.futures import Future
 from inspect import isawaitable
 from queue import SimpleQueue
-from typing import Any
+from typing import Any, Final
 from weakref import WeakKeyDictionary
 
 import etcd_aio.portal as portal
 from etcd_aio.base.aio import resolve
 from etcd_aio.portal.call import Call
+
+
+LOST: Final = "lost"
+"""The message of the cancellation of a task whose block is lost."""
 
 
 class Interrupted(BaseException):
@@ -213,10 +217,13 @@ async def in_thread(
     if cancelled is not None:
         if raised is None and undo is not None:
             undo(result)
-        if raised is None or isinstance(raised, Interrupted):
+        task = asyncio.current_task()
+        if cancelled.args != (LOST,) or raised is None or isinstance(raised, Interrupted) or task is None:
             for note in getattr(raised, "__notes__", ()):
                 cancelled.add_note(note)
             raise cancelled
+        task.uncancel()  # it finds the loss by this call, and is cancelled in its next one
+        asyncio.get_running_loop().call_soon(task.cancel, LOST)
     if raised is not None:
         try:
             raise raised
