@@ -1,9 +1,10 @@
 """Block: `with` in front of `async with`. One task in the loop enters and leaves, as many blocks need."""
 
 import asyncio
+import warnings
 from threading import Thread, current_thread
 from types import TracebackType
-from typing import Any, TypeAlias
+from typing import Any, Final, TypeAlias
 
 from etcd_aio.base.aio import resolve, start_task
 from etcd_aio.portal.facade import Facade
@@ -40,10 +41,20 @@ class Block(Facade):
             return left[1].ended()
         return bool(self._portal.call(left[1].leave, ((exc_type, exc, traceback),)))
 
+    def __del__(self) -> None:
+        entered, portal = getattr(self, "_entered", None), getattr(self, "_portal", None)
+        if entered and portal is not None and not portal.is_forked and not portal.thread.is_over:
+            for _, inside in entered:
+                portal.soon(inside.leave_soon)
+            warnings.warn(f"{self!r} was not closed: use `with`", ResourceWarning, stacklevel=2)
+
     def _make_again(self) -> None:
         if self._entered:
             self._made_by = None
         super()._make_again()
+
+
+_held: "Final[set[Inside]]" = set()  # the loop refers to their tasks weakly
 
 
 class Inside:
@@ -63,7 +74,9 @@ class Inside:
         loop = asyncio.get_running_loop()
         self._entered: asyncio.Future[object] = loop.create_future()
         self._leaving: asyncio.Future[ExcInfo] = loop.create_future()
+        _held.add(self)
         self._task = start_task(self._hold(), name=f"etcd_aio.sync {self._name}")
+        self._task.add_done_callback(lambda _: _held.discard(self))
         try:
             await asyncio.wait({self._entered})
         except asyncio.CancelledError:

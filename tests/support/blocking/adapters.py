@@ -6,23 +6,24 @@ it blocks: `allow_in_loop` allows that.
 
 import asyncio
 import inspect
-from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Callable, Set
+from contextlib import AbstractContextManager
 from functools import partial, wraps
 from importlib import import_module
 from inspect import getattr_static
 from types import FunctionType, MethodType
 from typing import Any, Final
+from weakref import WeakSet
 
 import etcd_aio
 from etcd_aio.portal import Facade
 from etcd_aio.sync._facades import PLACES
-from tests.support.blocking.threads import LOST, blocking, in_thread
+from tests.support.blocking.threads import AGAIN, LOST, blocking, in_thread
 
 _ADAPTERS: Final[dict[type, "type[Adapter]"]] = {}  # by the blocking class
 _RENAMED: Final = {"aclose": "close"}
 _PLAIN: Final = ("__contains__", "__len__", "__getitem__", "__iter__", "__bool__", "__call__", "__lt__")
-_CLOSING: Final[set[Any]] = set()  # tasks that close a client: they are not cancelled by that
+_CLOSED: Final[WeakSet[Any]] = WeakSet()  # tasks that have closed a client or session: they are not cancelled by that
 _GONE: Final = (None, None, None)
 
 
@@ -89,14 +90,16 @@ class Lost:
         self._inside: dict[int, tuple[Any, asyncio.Task[Any]]] = {}
         self._cancelled: set[int] = set()
         self._is_told = False
+        self._spares: Set[Any] = frozenset()
 
     def __call__(self, error: Exception) -> None:
         self._is_told = True
+        self._spares = _CLOSED if "client is" in str(error) or "of its session" in str(error) else frozenset()
         self._cancel()
 
     def _cancel(self) -> None:
         for key, (block, task) in list(self._inside.items()):
-            if getattr(block, "is_lost", True) and key not in self._cancelled and task not in _CLOSING:
+            if getattr(block, "is_lost", True) and key not in self._cancelled and task not in self._spares:
                 self._cancelled.add(key)
                 task.get_loop().call_soon_threadsafe(task.cancel, LOST)
 
@@ -112,7 +115,10 @@ class Lost:
         _, task = self._inside.pop(id(block), (None, None))
         if id(block) in self._cancelled and task is not None:
             self._cancelled.discard(id(block))
-            if task.uncancel() == 0 and raised[0] is not None and issubclass(raised[0], asyncio.CancelledError):
+            again = AGAIN.pop(task, None)
+            if again is not None:
+                again.cancel()
+            elif task.uncancel() == 0 and raised[0] is not None and issubclass(raised[0], asyncio.CancelledError):
                 return _GONE
         return raised
 
@@ -212,23 +218,11 @@ def _coroutine(name: str, function: Any) -> Any:
     @wraps(function)
     async def method(self: Adapter, *arguments: Any, **keywords: Any) -> Any:
         given, named, lost = _arguments(function, arguments, keywords)
-        with _closing(name == "close"):
-            return self._outward(await in_thread(lambda: getattr(self._sync, name)(*given, **named)), lost)
+        if name == "close":
+            _CLOSED.add(asyncio.current_task())
+        return self._outward(await in_thread(lambda: getattr(self._sync, name)(*given, **named)), lost)
 
     return method
-
-
-@contextmanager
-def _closing(closes: bool) -> Iterator[None]:
-    task = asyncio.current_task()
-    if not closes or task in _CLOSING:
-        yield
-        return
-    _CLOSING.add(task)
-    try:
-        yield
-    finally:
-        _CLOSING.discard(task)
 
 
 def _plain(name: str, function: Any) -> Any:
@@ -268,8 +262,9 @@ async def _enter(self: Adapter) -> Any:
 async def _exit(self: Adapter, *raised: Any) -> Any:
     if self._lost is not None:
         raised = self._lost.leave(self._sync, raised)  # type: ignore[arg-type]
-    with _closing(isinstance(self, _client())):
-        return await in_thread(self._sync.__exit__, *raised)
+    if type(self).__name__ in ("Client", "Session"):
+        _CLOSED.add(asyncio.current_task())
+    return await in_thread(self._sync.__exit__, *raised)
 
 
 def _self(self: Adapter) -> Adapter:

@@ -20,6 +20,10 @@ LOST: Final = "lost"
 """The message of the cancellation of a task whose block is lost."""
 
 
+AGAIN: "Final[WeakKeyDictionary[asyncio.Task[Any], asyncio.Handle]]" = WeakKeyDictionary()
+"""What cancels such a task in its next call, since it has found the loss by its last one."""
+
+
 class Interrupted(BaseException):
     """Stands for KeyboardInterrupt, which only the main thread gets."""
 
@@ -143,6 +147,11 @@ def current_thread() -> threading.Thread:
     return user or threading.current_thread()
 
 
+def _cancel_again(task: "asyncio.Task[Any]") -> None:
+    del AGAIN[task]
+    task.cancel(LOST)
+
+
 class _Interruption:
     def run(self) -> None:
         raise Interrupted
@@ -223,7 +232,7 @@ async def in_thread(
                 cancelled.add_note(note)
             raise cancelled
         task.uncancel()  # it finds the loss by this call, and is cancelled in its next one
-        asyncio.get_running_loop().call_soon(task.cancel, LOST)
+        AGAIN[task] = asyncio.get_running_loop().call_soon(_cancel_again, task)
     if raised is not None:
         try:
             raise raised
