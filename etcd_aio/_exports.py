@@ -82,6 +82,7 @@ EXPORTS = {
         "etcd_aio.base.suspension": "now",
         "etcd_aio.base.threads": "in_thread",
         "etcd_aio.base.unexpected": "as_etcd_error",
+        "etcd_aio.base.user": "User current_user user_name",
     },
     "etcd_aio.cache": {
         "etcd_aio.cache.cache": "Cache DEFAULT_MAX_OUTAGE DEFAULT_MAX_PENDING",
