@@ -3,6 +3,8 @@
 import json
 import logging
 import os
+import subprocess
+import sys
 import threading
 import time
 from base64 import b64encode
@@ -382,6 +384,38 @@ def test_a_callback_has_a_thread_and_may_fail(
     assert "ZeroDivisionError" in caplog.text
     watcher.stop()
     until(lambda: "etcd3gw watch" not in {thread.name for thread in threading.enumerate()})
+
+
+ENDS = """
+import sys, threading
+import etcd3gw
+from etcd3gw.watch import Watcher
+
+client = etcd3gw.client(port=int(sys.argv[1]))
+events, _ = client.watch(sys.argv[2])
+is_seen = threading.Event()
+
+def read():
+    for _ in events:
+        is_seen.set()
+
+threading.Thread(target=read, daemon=True).start()
+Watcher(client, sys.argv[2], print)
+client.lock(sys.argv[2], 60).acquire()
+client.put(sys.argv[2], "v")
+assert is_seen.wait(30)
+"""
+
+
+def test_a_program_that_ends_with_open_watches_ends_in_silence(
+    shared_server: EtcdServer, prefix: str, tmp_path: Path
+) -> None:
+    program = tmp_path / "program.py"
+    program.write_text(ENDS)
+    port = str(urlsplit(shared_server.endpoint).port)
+    command = [sys.executable, "-m", "etcd_aio.compat", "etcd3gw", "--", str(program), port, prefix]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
 
 
 # Leases and locks.

@@ -2,6 +2,7 @@
 
 import logging
 import warnings
+from asyncio import CancelledError
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from threading import Thread
@@ -120,6 +121,8 @@ def events(watcher: SyncWatcher) -> Iterator[types.Event]:
     try:
         for event in watcher:
             yield shown(event)
+    except CancelledError:  # the program ends
+        return
     except EtcdError as error:
         raise translated(error) from error
 
@@ -141,7 +144,7 @@ class Watcher:
         try:
             for event in self._watcher:
                 self._call(shown(event))
-        except ClientClosedError:
+        except (ClientClosedError, CancelledError):  # the program has closed the client, or ends
             return
         except EtcdError as error:
             _log.warning("a watch has ended: %s", error)
