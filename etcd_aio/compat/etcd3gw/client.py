@@ -24,6 +24,7 @@ from etcd_aio.sync import Client as SyncClient
 
 DEFAULT_API_PATH: Final = os.getenv("ETCD3GW_API_PATH")
 
+_ANY_SIZE: Final = 2**31 - 1  # requests has no limit
 _SORT_ORDERS: Final = ("none", "ascend", "descend")
 _SORT_TARGETS: Final = ("key", "version", "create", "mod", "value")
 
@@ -121,6 +122,8 @@ class Etcd3Client:
                 token=token if isinstance(token, str) else None,
                 allow_insecure_auth=True,
                 timeout=self.seconds,
+                max_send_bytes=_ANY_SIZE,
+                max_receive_bytes=_ANY_SIZE,
                 fail_fast=True,
                 allow_in_loop=True,
             )
