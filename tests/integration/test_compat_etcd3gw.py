@@ -1,5 +1,6 @@
 """The API of etcd3gw on real servers: what its own tests do not ask, as routes of the gateway, users and watches."""
 
+import gc
 import json
 import logging
 import os
@@ -34,7 +35,7 @@ pytestmark = pytest.mark.cluster
 PATIENCE = 30.0  # seconds for what takes milliseconds, on a machine that is busy
 
 
-def connect(server: EtcdServer, **options: Any) -> etcd3gw.Etcd3Client:
+def connect(server: Any, **options: Any) -> etcd3gw.Etcd3Client:
     url = urlsplit(server.endpoint)
     return etcd3gw.client(url.hostname or "", url.port or 0, **options)
 
@@ -384,6 +385,25 @@ def test_a_callback_has_a_thread_and_may_fail(
     assert "ZeroDivisionError" in caplog.text
     watcher.stop()
     until(lambda: "etcd3gw watch" not in {thread.name for thread in threading.enumerate()})
+
+
+def test_watches_leave_nothing_behind_whether_cancelled_or_dropped(
+    etcd: etcd3gw.Etcd3Client, prefix: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    with connect(SimpleNamespace(endpoint=etcd.base_url)) as client:
+        for _ in range(3):
+            events, cancel = client.watch(prefix)
+            cancel()
+            with pytest.raises(WatchTimedOut):
+                client.watch_once(prefix, 0.01)
+            Watcher(client, prefix, print).stop()
+            events, cancel = client.watch(prefix)
+            del events
+            gc.collect()
+        until(lambda: not client.sync.streams())
+        until(lambda: not {"etcd3gw dropped", "etcd3gw watch"} & {thread.name for thread in threading.enumerate()})
+    gc.collect()
+    assert "destroyed" not in caplog.text
 
 
 ENDS = """

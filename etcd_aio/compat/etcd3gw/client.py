@@ -403,8 +403,8 @@ class Etcd3Client:
         Raises:
             Etcd3Exception: the watch cannot be created. The iterator raises it if the watch ends.
         """
-        watcher = watch.open_watch(self, key, **options)
-        return watch.events(watcher), watcher.close
+        events = watch.Events(watch.open_watch(self, key, **options))
+        return events, events.cancel
 
     def watch_prefix(self, key_prefix: str | bytes, **options: Any) -> tuple[Iterator[types.Event], Callable[[], None]]:
         """Watch all keys that begin with a prefix, as `watch` does."""
@@ -428,7 +428,7 @@ class Etcd3Client:
         except StopIteration:
             raise local("the client was closed") from None
         finally:
-            watcher.close()
+            watch.leave(watcher)
 
     def watch_prefix_once(self, key_prefix: str | bytes, timeout: float | None = None, **options: Any) -> types.Event:
         """Wait for one event of the keys that begin with a prefix, as `watch_once` does."""
