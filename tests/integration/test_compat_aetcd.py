@@ -166,6 +166,7 @@ async def test_a_watch_outlasts_a_restart_of_its_server(server: EtcdServer) -> N
         watch = await client.watch_prefix(b"k")
         await client.put(b"k1", b"v")
         await server.restart()
+        await client.aio.wait_ready(30)  # a call fails at once if the last dial was refused
         await client.put(b"k2", b"v")
         seen = []
         async for event in watch:
