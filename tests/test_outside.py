@@ -97,6 +97,16 @@ def test_a_report_says_how_many_passed_beside_the_own_client(
     assert capsys.readouterr().out == "aetcd: 63 passed, 0 failed, 0 skipped with its own client; 0 s\n"
 
 
+def test_of_a_run_of_some_tests_the_others_are_not_owed(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    monkeypatch.setenv("ETCD_AIO_CACHE", f"{tmp_path}")
+    monkeypatch.setattr(run, "outcomes_of", lambda *_: {"integration.test_auth.test_auth": Outcome("passed")})
+    assert run.main(["aetcd", "--", "-k", "auth"]) == 0
+    assert capsys.readouterr().out.splitlines()[-1] == "  1 of 1 owed, 0 beyond"
+    assert run.main(["aetcd", "--own", "--", "-k", "auth"]) == 0
+
+
 def all_passed(name: str, *_: object) -> dict[str, Outcome]:
     return dict.fromkeys(expected(name), Outcome("passed"))
 

@@ -76,11 +76,6 @@ class PythonSuite:
         return self.outcomes or self.name
 
     def make(self, cache: Path, is_own: bool) -> None:
-        """Get the tests and what they need, unless they are there. This needs the network.
-
-        Raises:
-            UnavailableError: that is not possible on this machine; the message is the reason.
-        """
         folder = cache / self.name
         dependencies: tuple[str, ...] = () if is_own else tuple(_project()["dependencies"])
         python = virtualenv(_environment(folder, is_own), *self.requirements, *dependencies) / "python"
@@ -106,14 +101,6 @@ class PythonSuite:
             _put_here(judge / "client", self.client)
 
     def run(self, cache: Path, is_own: bool, log: Path, *chosen: str) -> dict[str, Outcome]:
-        """Run the tests on servers that run already, the first of them at port 2379.
-
-        Args:
-            cache: where it was made.
-            is_own: whether to run them with the own client.
-            log: gets what they print.
-            chosen: more arguments of pytest.
-        """
         folder = cache / self.name
         judge = _judge(folder, is_own)
         report = log.with_suffix(".xml")

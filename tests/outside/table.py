@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from tests.outside.python_suite import PythonSuite
+from tests.outside.suite import Suite
 
 # Older packages than today's, where these suites need them: the newer refuse what they do. Hypothesis has refused
 # fixtures of a function with @given since 5.41, and etcd3 gives `tenacity` a function of two arguments, as before 7.
@@ -67,4 +68,5 @@ TOOZ_ETCD3GW: Final = PythonSuite(
     outcomes="tooz",
 )
 
-SUITES: Final[Mapping[str, PythonSuite]] = {suite.name: suite for suite in (ETCD3, ETCD3GW, AETCD, TOOZ_ETCD3GW)}
+_ALL: Final[tuple[Suite, ...]] = (ETCD3, ETCD3GW, AETCD, TOOZ_ETCD3GW)
+SUITES: Final[Mapping[str, Suite]] = {suite.name: suite for suite in _ALL}
