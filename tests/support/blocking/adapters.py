@@ -209,9 +209,11 @@ def _arguments(
             keywords["on_lost"] = lost = Lost()
         elif on_lost != "signal":
             keywords["on_lost"] = on_lost
-    return tuple(map(inward, arguments)), {
-        name: value if isinstance(value, Lost) else inward(value) for name, value in keywords.items()
-    }, lost
+    return (
+        tuple(map(inward, arguments)),
+        {name: value if isinstance(value, Lost) else inward(value) for name, value in keywords.items()},
+        lost,
+    )
 
 
 def _coroutine(name: str, function: Any) -> Any:
