@@ -82,6 +82,7 @@ EXPORTS = {
         "etcd_aio.base.suspension": "now",
         "etcd_aio.base.threads": "in_thread",
         "etcd_aio.base.unexpected": "as_etcd_error",
+        "etcd_aio.base.user": "User current_user user_name",
     },
     "etcd_aio.cache": {
         "etcd_aio.cache.cache": "Cache DEFAULT_MAX_OUTAGE DEFAULT_MAX_PENDING",
@@ -109,6 +110,9 @@ EXPORTS = {
         "etcd_aio.codec.targets": "message_class_of",
         "etcd_aio.codec.watch_replies": "WatchReplyDecoder leading_watch_id",
         "etcd_aio.codec.wire": "MAX_DEPTH",
+    },
+    "etcd_aio.compat": {
+        "etcd_aio.compat.clients": "CLIENTS install",
     },
     "etcd_aio.compat.aetcd": {
         "etcd_aio.compat.aetcd": "exceptions leases locks members rpc rtypes transactions utils watcher",

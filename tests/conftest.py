@@ -15,7 +15,7 @@ _LEAK_DETECTOR = LeakDetector()
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Add `--nightly`, `--quick`, `--engines`, `--on-fake` and `--on-served-fake`."""
+    """Add `--nightly`, `--quick`, `--engines`, `--on-fake`, `--on-served-fake` and `--blocking`."""
     for tier, help_text in (("nightly", "run everything"), ("quick", "leave out what is slow")):
         help_text += "; see tests/support/tiers.py"
         parser.addoption(
@@ -27,6 +27,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         ("--on-served-fake", "sockets", "the same, through sockets"),
     ):
         parser.addoption(option, dest="on_fake", action="store_const", const=way, help=help_text)
+    help_text = "run the integration tests through `etcd_aio.sync`: tests/support/blocking/suite.py"
+    parser.addoption("--blocking", action="store_true", help=help_text)
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -39,6 +41,10 @@ def pytest_configure(config: pytest.Config) -> None:
     seeds.choose()
     config.add_cleanup(_LEAK_DETECTOR.install())
     config.add_cleanup(left_out.install())
+    if config.getoption("blocking"):
+        from tests.support.blocking.suite import Blocking
+
+        config.pluginmanager.register(Blocking())
 
 
 def pytest_sessionstart(session: pytest.Session) -> None:

@@ -51,6 +51,9 @@ if TYPE_CHECKING:
     from etcd_aio.base.suspension import now as now
     from etcd_aio.base.threads import in_thread as in_thread
     from etcd_aio.base.unexpected import as_etcd_error as as_etcd_error
+    from etcd_aio.base.user import User as User
+    from etcd_aio.base.user import current_user as current_user
+    from etcd_aio.base.user import user_name as user_name
 else:
     _INTERNAL = (
         *("ATTEMPT_SECONDS", "CANCELLED_SECONDS", "Log", "REMEMBERED", "Unwinding", "as_etcd_error", "check_loop"),

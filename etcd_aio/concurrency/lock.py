@@ -13,7 +13,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, ClassVar, Final, Self, TypeAlias
 
 from etcd_aio.arguments import flag, to_bytes
-from etcd_aio.base import check_timeout, when_constructed
+from etcd_aio.base import User, check_timeout, current_user, user_name, when_constructed
 from etcd_aio.calls import StoreCalls
 from etcd_aio.concurrency.holding import Holding
 from etcd_aio.concurrency.line import Line
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 _HOST: Final = socket.gethostname()
 
 
-_Block: TypeAlias = "tuple[asyncio.Task[object] | None, Held[LockLostError] | None]"
+_Block: TypeAlias = "tuple[User | None, Held[LockLostError] | None]"
 """The task that has entered it, and the guard of that time."""
 
 
@@ -98,7 +98,7 @@ class Lock(Holding[LockLostError]):
         self._keys = self._line_keys(options.name)
         self._is_entering = False
         self._line: Line[LockLostError] | None = None
-        self._owner: asyncio.Task[object] | None = None
+        self._owner: User | None = None
         self._depth = 0
         self._blocks: list[_Block] = []  # that are entered, the youngest last
         self._process = 0  # of the holder
@@ -116,8 +116,7 @@ class Lock(Holding[LockLostError]):
     def _key_value(self) -> bytes:
         if self._value is not None:
             return self._value
-        task = asyncio.current_task()
-        return _description("" if task is None else task.get_name(), os.getpid())
+        return _description(user_name(), os.getpid())
 
     @when_constructed
     def __repr__(self) -> str:
@@ -128,20 +127,20 @@ class Lock(Holding[LockLostError]):
 
     async def __aenter__(self) -> Self:
         await self.acquire()
-        self._blocks.append((asyncio.current_task(), self._guard))
+        self._blocks.append((current_user(), self._guard))
         return self
 
     async def __aexit__(
         self, exc_type: type[BaseException] | None, exc: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        task, blocks = asyncio.current_task(), self._blocks[::-1]
+        user, blocks = current_user(), self._blocks[::-1]
         # The block that this task leaves: its youngest; if it has entered none, the one that holds.
-        left = next((block for block in blocks if block[0] is task), None)
+        left = next((block for block in blocks if block[0] is user), None)
         left = left or next((block for block in blocks if block[1] is self._guard), None)
         if left is not None:
             self._blocks.remove(left)
         # Otherwise it was released within the block, and another task may have acquired it since.
-        if self._guard is not None and (self._owner is task or (left is not None and self._guard is left[1])):
+        if self._guard is not None and (self._owner is user or (left is not None and self._guard is left[1])):
             await self._leave(exc)
 
     async def acquire(self) -> None:
@@ -187,7 +186,7 @@ class Lock(Holding[LockLostError]):
     def _enter_again(self) -> bool:
         if self._guard is None and not self._is_entering:
             return False
-        if self._owner is not asyncio.current_task() or self._is_entering:
+        if self._owner is not current_user() or self._is_entering:
             text = f"this object for {self._subject.what} is in use by another task: make one for each task"
             raise ClientUsageError(text)
         if not self._is_reentrant:
@@ -210,7 +209,7 @@ class Lock(Holding[LockLostError]):
             self._is_entering = False
         if is_held:
             held = self._begin(line)
-            self._owner, self._depth, self._process = asyncio.current_task(), 1, os.getpid()
+            self._owner, self._depth, self._process = current_user(), 1, os.getpid()
             if held.is_late:  # the wait took until the end of the lease
                 await self._leave(None)
         return is_held

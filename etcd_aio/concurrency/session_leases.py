@@ -26,6 +26,7 @@ from etcd_aio.base import (
     HandOver,
     Pauses,
     as_etcd_error,
+    current_user,
     log_for,
     start_background_task,
     start_timer,
@@ -134,8 +135,8 @@ class SessionLeases:
         queue = self._queues.get(key_prefix)
         if queue is not None and not waits:
             return None
-        task = asyncio.current_task()
-        if any(loan.key_prefix == key_prefix and loan.holder is task for loan in self._loans):
+        user = current_user()
+        if any(loan.key_prefix == key_prefix and loan.holder is user for loan in self._loans):
             text = f"this task uses {shown_key(key_prefix)[1:]} on this session already: one task, one key of each name"
             raise ClientUsageError(text)
         if queue is None:

@@ -8,6 +8,7 @@ import asyncio
 from collections.abc import Coroutine
 from typing import Protocol, TypeVar
 
+from etcd_aio.base.user import User, current_user
 from etcd_aio.errors import EtcdError, LeaseLostError
 from etcd_aio.lease.keeper import OnLoss as OnLoss
 from etcd_aio.lease.kept_lease import KeptLease, OnDoubt
@@ -22,7 +23,7 @@ class Loan:
         kept: the lease; an attribute, too.
 
     Attributes:
-        holder: the task that has borrowed it; None once the acquisition is ending.
+        holder: the user that has borrowed it; None once the acquisition is ending.
         is_doubtful: the store may be another one than that in which the lease was clean.
         is_orphan: its keys are to stay when the acquisition ends, for another process that adopts the lease.
         was_idle: it was granted before this acquisition, so it may have ended unnoticed.
@@ -32,7 +33,7 @@ class Loan:
 
     def __init__(self, kept: KeptLease) -> None:
         self.kept = kept
-        self.holder: asyncio.Task[object] | None = asyncio.current_task()
+        self.holder: User | None = current_user()
         self.is_doubtful: bool = False
         self.is_orphan: bool = False
         self.was_idle: bool = False

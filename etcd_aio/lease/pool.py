@@ -22,6 +22,7 @@ from etcd_aio.base.aio import start_background_task, start_timer, start_timer_at
 from etcd_aio.base.logs import log_of
 from etcd_aio.base.pauses import SOON, Pauses
 from etcd_aio.base.unexpected import as_etcd_error
+from etcd_aio.base.user import User, current_user
 from etcd_aio.errors import (
     ClientClosedError,
     EtcdTimeoutError,
@@ -172,7 +173,7 @@ class LeasePool:
         self.over = asyncio.Event()
         self.closing_error = LeaseLostError("the client is being closed")
         self.closing_error.__cause__ = ClientClosedError()
-        self._closer: asyncio.Task[object] | None = None
+        self._closer: User | None = None
         self._closed_at = inf  # when closing waits no longer
         self._change: asyncio.Future[None] | None = None  # awaited while closing
 
@@ -197,7 +198,7 @@ class LeasePool:
         for lease in reversed(idle):
             if lease.remaining > lease.ttl * _LEFT and not self.over.is_set():
                 idle.remove(lease)
-                lease.holder = asyncio.current_task()
+                lease.holder = current_user()
                 self.lent(lease)
                 return lease
         loop = asyncio.get_running_loop()
@@ -311,7 +312,7 @@ class LeasePool:
             self.over.set()
             self._keeper.is_closing = True
             self._closed_at = loop.time() + CLOSE_SECONDS
-            self._close(asyncio.current_task())
+            self._close(current_user())
         while self._tasks or self._is_lent():
             left = self._closed_at - loop.time()
             if left <= 0:
@@ -324,7 +325,7 @@ class LeasePool:
         """Whether a task other than the one that closes has not ended its acquisition yet."""
         return any(loan.holder is not self._closer for loan in self._lent)
 
-    def _close(self, closer: "asyncio.Task[object] | None") -> None:
+    def _close(self, closer: User | None) -> None:
         self._closer = closer
         if self._timer is not None:
             self._timer.cancel()

@@ -1,11 +1,12 @@
 """Block: `with` in front of `async with`. One task in the loop enters and leaves, as many blocks need."""
 
 import asyncio
+import warnings
+from threading import Thread, current_thread
 from types import TracebackType
-from typing import Any, TypeAlias
+from typing import Any, Final, TypeAlias
 
-from etcd_aio.base.aio import resolve, start_background_task
-from etcd_aio.errors import ClientUsageError
+from etcd_aio.base.aio import resolve, start_task
 from etcd_aio.portal.facade import Facade
 
 ExcInfo: TypeAlias = "tuple[type[BaseException] | None, BaseException | None, TracebackType | None]"
@@ -14,29 +15,46 @@ ExcInfo: TypeAlias = "tuple[type[BaseException] | None, BaseException | None, Tr
 class Block(Facade):
     """A facade that is used by `with`."""
 
-    _inside: "Inside | None" = None
+    _entered: "list[tuple[Thread, Inside]] | None" = None
+    """By which thread it is entered, the youngest last: a reentrant lock is so several times."""
 
     def __enter__(self) -> Any:
-        if self._inside is not None:
-            raise ClientUsageError(f"this {type(self).__name__} is entered already")
         aio = self._aio
         inside = Inside(aio, type(self).__name__)
         value = self._portal.call(inside.enter, undo=lambda _: inside.leave_soon())
-        self._inside = inside
+        if self._entered is None:
+            self._entered = []
+        self._entered.append((current_thread(), inside))
         return self if value is aio else self._wrap(value)
 
     def __exit__(
         self, exc_type: type[BaseException] | None, exc: BaseException | None, traceback: TracebackType | None
     ) -> bool | None:
-        inside, self._inside = self._inside, None
-        if inside is None or self._portal.is_forked:  # after a fork it is the parent's
+        entered = self._entered
+        if not entered or self._portal.is_forked:  # after a fork it is the parent's
             return False
-        return bool(self._portal.call(inside.leave, ((exc_type, exc, traceback),)))
+        thread = current_thread()
+        own = [one for one in entered if one[0] is thread]
+        left = own[-1] if own else entered[-1]  # another thread may leave
+        entered.remove(left)
+        if self._portal.thread.is_over:  # the last client was closed within the block
+            return left[1].ended()
+        return bool(self._portal.call(left[1].leave, ((exc_type, exc, traceback),)))
+
+    def __del__(self) -> None:
+        entered, portal = getattr(self, "_entered", None), getattr(self, "_portal", None)
+        if entered and portal is not None and not portal.is_forked and not portal.thread.is_over:
+            for _, inside in entered:
+                portal.soon(inside.leave_soon)
+            warnings.warn(f"{self!r} was not closed: use `with`", ResourceWarning, stacklevel=2)
 
     def _make_again(self) -> None:
-        if self._inside is not None:
+        if self._entered:
             self._made_by = None
         super()._make_again()
+
+
+_held: "Final[set[Inside]]" = set()  # the loop refers to their tasks weakly
 
 
 class Inside:
@@ -56,7 +74,9 @@ class Inside:
         loop = asyncio.get_running_loop()
         self._entered: asyncio.Future[object] = loop.create_future()
         self._leaving: asyncio.Future[ExcInfo] = loop.create_future()
-        self._task = start_background_task(self._hold(), name=f"etcd_aio.sync {self._name}")
+        _held.add(self)
+        self._task = start_task(self._hold(), name=f"etcd_aio.sync {self._name}")
+        self._task.add_done_callback(lambda _: _held.discard(self))
         try:
             await asyncio.wait({self._entered})
         except asyncio.CancelledError:
@@ -66,9 +86,10 @@ class Inside:
             raise
         return self._entered.result()
 
-    def leave_soon(self) -> None:
-        """Leave without waiting for the end of it."""
+    def leave_soon(self) -> "asyncio.Task[object]":
+        """Leave. Returns the task that does so."""
         resolve(self._leaving, (None, None, None))
+        return self._task
 
     async def leave(self, raised: ExcInfo) -> object:
         """Leave it. Returns whether it swallows the exception."""
@@ -79,10 +100,25 @@ class Inside:
             self._task.cancel()
             await asyncio.wait({self._task})
             raise
+        return self.ended()
+
+    async def _loss(self) -> object:
+        """The error of the loss, if the block has lost what it holds: as the thread ends, leaving does not raise it."""
+        losable = getattr(self._block, "lease", self._block)  # of a session
+        return await losable.lost() if getattr(losable, "is_lost", False) else None
+
+    def ended(self) -> bool:
+        """What leaving has come to as the loop's thread has ended.
+
+        Raises:
+            BaseException: what it has raised.
+        """
+        if not self._task.done() or self._task.cancelled():
+            return False
         outcome = self._task.result()
         if isinstance(outcome, BaseException):
             raise outcome
-        return outcome
+        return bool(outcome)
 
     async def _hold(self) -> object:
         """Enter, wait, and leave; what leaving raises is the result."""
@@ -101,7 +137,8 @@ class Inside:
         except asyncio.CancelledError as cancelled:  # the block is lost, or the thread ends
             raised = (type(cancelled), cancelled, cancelled.__traceback__)
         try:
-            return await self._block.__aexit__(*raised)
+            loss = None if self._leaving.done() else await self._loss()
+            return await self._block.__aexit__(*raised) or loss
         except BaseException as error:
             if error is raised[1]:
                 return False

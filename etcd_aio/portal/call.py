@@ -14,9 +14,11 @@ import threading
 from collections import deque
 from collections.abc import Callable, Coroutine
 from inspect import iscoroutine
+from threading import current_thread
 from typing import Any, Final, Generic, TypeVar, cast
 
-from etcd_aio.base.aio import resolve
+from etcd_aio.base.aio import resolve, start_task
+from etcd_aio.base.user import CALLER
 from etcd_aio.errors import ClientClosedError, EtcdError, ForkedError
 
 T = TypeVar("T")
@@ -32,18 +34,22 @@ class Call(Generic[T]):
         arguments: its positional arguments.
         keywords: its keyword arguments.
         submit: has `step` called in the loop's thread, soon.
-        undo: is run in the loop's thread with a result that the caller does not get, since it was interrupted.
+        undo: is run in the loop's thread with a result that the caller does not get, since it was interrupted. The
+            caller waits for the task that it returns, if it returns one.
     """
 
     __slots__ = (
         "_arguments",
+        "_caller",
         "_context",
         "_error",
         "_function",
         "_inbox",
         "_is_interrupted",
         "_is_over",
+        "_is_settled",
         "_is_signalled",
+        "_is_taken_back",
         "_keywords",
         "_lock",
         "_result",
@@ -67,9 +73,10 @@ class Call(Generic[T]):
         self._submit = submit
         self._undo = undo
         self._context = contextvars.copy_context()
+        self._caller = current_thread()
         self._lock = threading.Lock()
         self._lock.acquire()
-        self._is_signalled = self._is_over = self._is_interrupted = False
+        self._is_signalled = self._is_over = self._is_interrupted = self._is_taken_back = self._is_settled = False
         self._error: BaseException | None = None
         self._result: object = None
         self._work: Coroutine[Any, Any, object]
@@ -91,15 +98,15 @@ class Call(Generic[T]):
         for argument in self._arguments:
             if type(argument) is InCaller:
                 argument.call = self
+        self._context.run(CALLER.set, self._caller)
         try:
             result = self._context.run(self._function, *self._arguments, **self._keywords)
         except BaseException as error:  # whatever it is, it belongs to the caller
             self.fail(error)
             return
         if iscoroutine(result):
-            loop = asyncio.get_running_loop()
             self._work = result
-            self._task = asyncio.Task(_boxed(result), loop=loop, name="etcd_aio.call", context=self._context)
+            self._task = start_task(_boxed(result), name="etcd_aio.call", context=self._context)
             self._task.add_done_callback(self._ended)
         else:
             self._result = result
@@ -132,9 +139,19 @@ class Call(Generic[T]):
         self._signal()
 
     def _take_back(self) -> None:
-        undo, self._undo = self._undo, None
-        if undo is not None and self._error is None:
-            undo(self._result)
+        """The caller was interrupted and gets no result: undo the call, and let the caller go on."""
+        if self._is_taken_back:
+            return
+        self._is_taken_back = True
+        task = self._undo(self._result) if self._undo is not None and self._error is None else None
+        if isinstance(task, asyncio.Future):
+            task.add_done_callback(self._settle)
+        else:
+            self._settle()
+
+    def _settle(self, _: object = None) -> None:
+        self._is_settled = True
+        self._signal()
 
     def _signal(self) -> None:
         if not self._is_signalled:
@@ -200,7 +217,7 @@ class Call(Generic[T]):
         """Cancel the call, and wait until it has ended, for a time."""
         self._is_interrupted = True
         self._submit(self)
-        while not self._is_over:
+        while not self._is_settled:
             if not self._lock.acquire(timeout=_INTERRUPTED_SECONDS):
                 return
             self._is_signalled = False

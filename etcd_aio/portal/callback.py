@@ -49,7 +49,7 @@ def own_thread(function: Callable[..., object], name: str) -> Callable[..., None
         function: the function to run.
         name: of the thread, and in the log.
     """
-    return OwnThread(function, name).add
+    return OwnThread(function, name).add if callable(function) else function  # the object refuses what is no function
 
 
 class OwnThread:

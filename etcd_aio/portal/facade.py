@@ -55,6 +55,11 @@ class Facade:
         """Run a function of the object in the loop's thread, and wait for its result."""
         return self._portal.call(function, arguments, keywords)
 
+    def _end(self, aclose: Callable[[], object]) -> None:
+        """Close the object, unless it has ended with the loop's thread: the last client was closed before."""
+        if not self._portal.thread.is_over:
+            self._run(aclose)
+
     def _made(self, name: str, /, *arguments: object, **keywords: object) -> Any:
         """Call a method of the object that makes another one, and get the facade of that.
 

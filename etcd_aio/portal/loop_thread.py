@@ -157,10 +157,12 @@ class LoopThread:
 
     def leave_at_exit(self) -> None:
         """The interpreter ends."""
-        for holder in self.holders:
-            warnings.warn(f"unclosed {holder.text}", ResourceWarning, stacklevel=1)
-        self.stop()
-        self._join()
+        try:
+            for holder in list(self.holders):
+                warnings.warn(f"unclosed {holder.text}", ResourceWarning, stacklevel=1)
+        finally:  # a warning may be an error
+            self.stop()
+            self._join()
 
 
 class Holder:

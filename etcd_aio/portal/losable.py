@@ -1,10 +1,11 @@
 """Losable: what is held, and may be lost. A thread cannot be cancelled, so `on_lost` and `check` tell of it."""
 
+import asyncio
 from collections.abc import Callable
 from typing import Any, Self, TypeAlias
 
 from etcd_aio.base.aio import start_background_task
-from etcd_aio.errors import EtcdError
+from etcd_aio.errors import EtcdError, InvalidRequestError
 from etcd_aio.portal.block import Block
 from etcd_aio.portal.callback import own_thread
 from etcd_aio.portal.facade import Facade
@@ -18,7 +19,13 @@ class LosableMaker(Facade):
     _on_lost: OnLost | None = None
 
     def _telling(self, on_lost: OnLost | None) -> Self:
-        """Have a function called with the error of a loss, in a thread of its own."""
+        """Have a function called with the error of a loss, in a thread of its own.
+
+        Raises:
+            InvalidRequestError: it is no function.
+        """
+        if on_lost is not None and not callable(on_lost):
+            raise InvalidRequestError(f"on_lost is a function or None in blocking code, not {on_lost!r}")
         self._on_lost = on_lost
         return self
 
@@ -76,6 +83,11 @@ def _watch(losable: Any, tell: Callable[[EtcdError], None]) -> None:
 
 
 async def _tell(losable: Any, tell: Callable[[EtcdError], None]) -> None:
-    error = await losable.lost()
+    try:
+        error = await losable.lost()
+    except asyncio.CancelledError:  # the loop's thread ends; it may be lost by that
+        if losable.is_lost:
+            tell(await losable.lost())
+        raise
     if error is not None:
         tell(error)

@@ -62,6 +62,15 @@ class Portal:
         """The client needs the thread no more."""
         self.thread.release(self._holder)
 
+    def soon(self, function: Callable[[], object]) -> None:
+        """Run a function in the loop's thread, without waiting for it, unless the thread has ended."""
+        thread = self.thread
+        call: Call[object] = Call(function, (), {}, thread.submit)
+        try:
+            thread.submit(call)
+        except (ClientClosedError, ForkedError):
+            return
+
     def abandon(self, text: str, close: Callable[[], object]) -> None:
         """The client was collected without being closed: warn, and close it in the background.
 
@@ -80,8 +89,4 @@ class Portal:
             finally:
                 thread.release(holder)
 
-        call: Call[None] = Call(leave, (), {}, thread.submit)
-        try:
-            thread.submit(call)
-        except (ClientClosedError, ForkedError):
-            return
+        self.soon(leave)

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from types import TracebackType
 from typing import Self
 
-from etcd_aio.errors import ClientClosedError
+from etcd_aio.errors import ClientClosedError, NoAvailableEndpointsError, OldClusterError
 from etcd_aio.portal import Facade, Portal, in_worker
 
 
@@ -71,9 +71,28 @@ class BaseClient(Facade):
         finally:
             portal.close()
 
-    def __enter__(self) -> Self:
-        self._run(self._aio.connect)
+    def connect(self) -> Self:
+        """Start the client: connect in the background. Returns the client.
+
+        It does not wait for a connection, and does not fail without one: calls wait for a connection. Use
+        `wait_ready()` to wait until an endpoint is connected, and `ping()` to check the cluster. Only with
+        `reject_old_cluster` it waits, for the versions of the members. `with` calls it on entering.
+
+        Raises:
+            ClientUsageError: the client is closed.
+            OldClusterError: a member is too old (only with `reject_old_cluster`). The client is closed then.
+            NoAvailableEndpointsError: no member could be asked for its version (only with `reject_old_cluster`). The
+                client is closed then.
+        """
+        try:
+            self._run(self._aio.connect)
+        except (OldClusterError, NoAvailableEndpointsError):
+            self.close()
+            raise
         return self
+
+    def __enter__(self) -> Self:
+        return self.connect()
 
     def __exit__(
         self, exc_type: type[BaseException] | None, exc: BaseException | None, traceback: TracebackType | None

@@ -261,22 +261,6 @@ class Client(BaseClient, Store):
         """
         return self._run(self._aio.compact, revision, physical=physical, timeout=timeout, retry=retry)
 
-    def connect(self) -> Self:
-        """Start the client: connect in the background. Returns the client.
-
-        It does not wait for a connection, and does not fail without one: calls wait for a connection. Use
-        `wait_ready()` to wait until an endpoint is connected, and `ping()` to check the cluster. Only with
-        `reject_old_cluster` it waits, for the versions of the members. `with` calls it on entering.
-
-        Raises:
-            ClientUsageError: the client is closed.
-            OldClusterError: a member is too old (only with `reject_old_cluster`). The client is closed then.
-            NoAvailableEndpointsError: no member could be asked for its version (only with `reject_old_cluster`). The
-                client is closed then.
-        """
-        self._run(self._aio.connect)
-        return self
-
     def wait_ready(self, timeout: Timeout = UNSET) -> None:
         """Wait until at least one endpoint is connected.
 

@@ -237,6 +237,8 @@ class Writer:
             call = _special(function.name, arguments)
         elif is_direct:
             call = f"self._aio.{function.name}({', '.join(arguments)})"
+        elif function.name == "aclose":
+            call = "self._end(self._aio.aclose)"
         else:
             call = f"self._run({', '.join([f'self._aio.{function.name}', *arguments])})"
         if returns == "Self":

@@ -103,6 +103,7 @@ EXCLUDED: Final = {
     "Follower.end": "called by the cache",
     "Cache.close": "a part of aclose",
     "TwoPartClose.close": "a part of aclose",
+    "Client.connect": "in BaseClient, which is closed if it fails",
     "Client.aclose": "in BaseClient, which ends the thread too",
 }
 """Public members that a facade does not have, by the class that defines them."""

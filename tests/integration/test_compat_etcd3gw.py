@@ -1,8 +1,11 @@
 """The API of etcd3gw on real servers: what its own tests do not ask, as routes of the gateway, users and watches."""
 
+import gc
 import json
 import logging
 import os
+import subprocess
+import sys
 import threading
 import time
 from base64 import b64encode
@@ -32,7 +35,7 @@ pytestmark = pytest.mark.cluster
 PATIENCE = 30.0  # seconds for what takes milliseconds, on a machine that is busy
 
 
-def connect(server: EtcdServer, **options: Any) -> etcd3gw.Etcd3Client:
+def connect(server: Any, **options: Any) -> etcd3gw.Etcd3Client:
     url = urlsplit(server.endpoint)
     return etcd3gw.client(url.hostname or "", url.port or 0, **options)
 
@@ -382,6 +385,57 @@ def test_a_callback_has_a_thread_and_may_fail(
     assert "ZeroDivisionError" in caplog.text
     watcher.stop()
     until(lambda: "etcd3gw watch" not in {thread.name for thread in threading.enumerate()})
+
+
+def test_watches_leave_nothing_behind_whether_cancelled_or_dropped(
+    etcd: etcd3gw.Etcd3Client, prefix: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    with connect(SimpleNamespace(endpoint=etcd.base_url)) as client:
+        for _ in range(3):
+            events, cancel = client.watch(prefix)
+            cancel()
+            with pytest.raises(WatchTimedOut):
+                client.watch_once(prefix, 0.01)
+            Watcher(client, prefix, print).stop()
+            events, cancel = client.watch(prefix)
+            del events
+            gc.collect()
+        until(lambda: not client.sync.streams())
+        until(lambda: not {"etcd3gw dropped", "etcd3gw watch"} & {thread.name for thread in threading.enumerate()})
+    gc.collect()
+    assert "destroyed" not in caplog.text
+
+
+ENDS = """
+import sys, threading
+import etcd3gw
+from etcd3gw.watch import Watcher
+
+client = etcd3gw.client(port=int(sys.argv[1]))
+events, _ = client.watch(sys.argv[2])
+is_seen = threading.Event()
+
+def read():
+    for _ in events:
+        is_seen.set()
+
+threading.Thread(target=read, daemon=True).start()
+Watcher(client, sys.argv[2], print)
+client.lock(sys.argv[2], 60).acquire()
+client.put(sys.argv[2], "v")
+assert is_seen.wait(30)
+"""
+
+
+def test_a_program_that_ends_with_open_watches_ends_in_silence(
+    shared_server: EtcdServer, prefix: str, tmp_path: Path
+) -> None:
+    program = tmp_path / "program.py"
+    program.write_text(ENDS)
+    port = str(urlsplit(shared_server.endpoint).port)
+    command = [sys.executable, "-m", "etcd_aio.compat", "etcd3gw", "--", str(program), port, prefix]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
 
 
 # Leases and locks.

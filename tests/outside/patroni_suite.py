@@ -53,13 +53,15 @@ class PatroniSuite:
 
     Attributes:
         name: of the suite.
-        members: none: the features start etcd.
         expected: the file of `expected/`.
+        members: none: the features start etcd.
+        kill_every: never.
     """
 
     name: str = "patroni"
-    members: int = 0
     expected: str = "patroni"
+    members: int = 0
+    kill_every: float = 0.0
 
     def make(self, cache: Path, is_own: bool) -> None:
         """Get Patroni and what it needs, unless it is there. This needs the network.

@@ -1,6 +1,5 @@
 """Watches: the iterator behind `Client.watch`, and `Watcher`, which calls functions with the events."""
 
-import asyncio
 import logging
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
@@ -11,6 +10,7 @@ from etcd_aio import Client as AioClient
 from etcd_aio import ClientClosedError, EtcdError, EtcdTimeoutError, EventType, WatchFilter
 from etcd_aio import Event as AioEvent
 from etcd_aio import KeyValue as AioKeyValue
+from etcd_aio.base import start_task
 from etcd_aio.compat._limits import OUTAGE_SECONDS
 from etcd_aio.compat._ranges import named_keys
 from etcd_aio.compat.aetcd.exceptions import ClientError, RevisionCompactedError, WatchTimeoutError, translated
@@ -19,6 +19,8 @@ from etcd_aio.dataclass import dataclass
 from etcd_aio.errors import CompactedError, PermissionDeniedError
 
 if TYPE_CHECKING:
+    import asyncio
+
     from etcd_aio import Watcher as AioWatcher
 
 _log: Final = logging.getLogger("aetcd.watcher")  # as programs that configure logging know it
@@ -189,7 +191,7 @@ class Watcher:
         made = WatcherCallback(callback)
         made.watch_id, made.prev_kv = opened.watch_id, prev_kv
         self._open[opened.watch_id] = opened
-        task = asyncio.create_task(self._deliver(opened, made), name=f"aetcd watch {opened.watch_id}")
+        task = start_task(self._deliver(opened, made), name=f"aetcd watch {opened.watch_id}")
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
         return made

@@ -50,7 +50,8 @@ def _leases(client: Client, _: Fields, timeout: float) -> Any:
 
 def _status(client: Client, _: Fields, timeout: float) -> Any:
     found = to_json(client.maintenance.status(client.endpoints[0], timeout=timeout))
-    found["raftTerm"] = found.pop("raft_term")  # a header has the other name
+    if term := found.pop("raft_term", None):
+        found["raftTerm"] = term  # a header has the other name
     return found
 
 

@@ -24,6 +24,7 @@ from etcd_aio.sync import Client as SyncClient
 
 DEFAULT_API_PATH: Final = os.getenv("ETCD3GW_API_PATH")
 
+_ANY_SIZE: Final = 2**31 - 1  # requests has no limit
 _SORT_ORDERS: Final = ("none", "ascend", "descend")
 _SORT_TARGETS: Final = ("key", "version", "create", "mod", "value")
 
@@ -121,6 +122,8 @@ class Etcd3Client:
                 token=token if isinstance(token, str) else None,
                 allow_insecure_auth=True,
                 timeout=self.seconds,
+                max_send_bytes=_ANY_SIZE,
+                max_receive_bytes=_ANY_SIZE,
                 fail_fast=True,
                 allow_in_loop=True,
             )
@@ -400,8 +403,8 @@ class Etcd3Client:
         Raises:
             Etcd3Exception: the watch cannot be created. The iterator raises it if the watch ends.
         """
-        watcher = watch.open_watch(self, key, **options)
-        return watch.events(watcher), watcher.close
+        events = watch.Events(watch.open_watch(self, key, **options))
+        return events, events.cancel
 
     def watch_prefix(self, key_prefix: str | bytes, **options: Any) -> tuple[Iterator[types.Event], Callable[[], None]]:
         """Watch all keys that begin with a prefix, as `watch` does."""
@@ -425,7 +428,7 @@ class Etcd3Client:
         except StopIteration:
             raise local("the client was closed") from None
         finally:
-            watcher.close()
+            watch.leave(watcher)
 
     def watch_prefix_once(self, key_prefix: str | bytes, timeout: float | None = None, **options: Any) -> types.Event:
         """Wait for one event of the keys that begin with a prefix, as `watch_once` does."""

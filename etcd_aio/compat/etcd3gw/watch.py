@@ -2,10 +2,12 @@
 
 import logging
 import warnings
-from collections.abc import Callable, Iterable, Iterator
+from asyncio import CancelledError
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from threading import Thread
-from typing import Any, Final, Protocol
+from typing import Any, Final, Protocol, Self
+from weakref import finalize
 
 from etcd_aio import ClientClosedError, EtcdError, Event, WatchFilter
 from etcd_aio.compat._limits import OUTAGE_SECONDS
@@ -111,17 +113,52 @@ def shown(event: Event) -> types.Event:
     return found
 
 
-def events(watcher: SyncWatcher) -> Iterator[types.Event]:
-    """Iterate over the events until the watch is closed.
+def leave(watcher: SyncWatcher) -> None:
+    """End a watch. Safe to repeat."""
+    with suppress(ClientClosedError, CancelledError):
+        watcher.__exit__(None, None, None)
 
-    Raises:
-        Etcd3Exception: the watch has ended for another reason.
+
+class Events:
+    """The events of a watch, one after the other, until it is cancelled. A watch that is dropped is cancelled, too.
+
+    Iterating raises `Etcd3Exception` if the watch has ended for another reason.
+
+    Args:
+        watcher: the watch, which is entered.
     """
-    try:
-        for event in watcher:
-            yield shown(event)
-    except EtcdError as error:
-        raise translated(error) from error
+
+    def __init__(self, watcher: SyncWatcher) -> None:
+        self._watcher = watcher
+        self._dropped = finalize(self, _leave_apart, watcher)
+        self._dropped.atexit = False
+
+    def __iter__(self) -> Self:
+        return self
+
+    def __next__(self) -> types.Event:
+        try:
+            return shown(next(self._watcher))
+        except CancelledError:  # the program ends
+            raise StopIteration from None
+        except EtcdError as error:
+            raise translated(error) from error
+
+    @property
+    def cancel(self) -> Callable[[], None]:
+        """A function that cancels the watch, from any thread. It does not keep the watch."""
+        dropped, watcher = self._dropped, self._watcher
+
+        def cancel() -> None:
+            dropped.detach()
+            leave(watcher)
+
+        return cancel
+
+
+def _leave_apart(watcher: SyncWatcher) -> None:
+    """End a watch that was dropped: the thread that collects it may be that of the loop, which must not wait."""
+    Thread(target=leave, args=(watcher,), name="etcd3gw dropped", daemon=True).start()
 
 
 class Watcher:
@@ -141,10 +178,12 @@ class Watcher:
         try:
             for event in self._watcher:
                 self._call(shown(event))
-        except ClientClosedError:
+        except (ClientClosedError, CancelledError):  # the program has closed the client, or ends
             return
         except EtcdError as error:
             _log.warning("a watch has ended: %s", error)
+        finally:
+            leave(self._watcher)
 
     def _call(self, event: types.Event) -> None:
         try:
@@ -154,5 +193,4 @@ class Watcher:
 
     def stop(self) -> None:
         """End the watch. A call of the function that has begun ends as usual."""
-        with translating():
-            self._watcher.close()
+        leave(self._watcher)

@@ -24,7 +24,7 @@ class Snapshot(BlockingIterator[bytes]):
 
     def close(self) -> None:
         """End the snapshot; the member stops sending. Safe to repeat."""
-        self._run(self._aio.aclose)
+        self._end(self._aio.aclose)
 
     @property
     def received(self) -> int:

@@ -282,4 +282,4 @@ class Cache(Block, Generic[T]):
 
     def close(self) -> None:
         """End everything, and wait for it, bounded in time. Everything ends even if Ctrl-C ends the wait."""
-        self._run(self._aio.aclose)
+        self._end(self._aio.aclose)

@@ -15,7 +15,7 @@ class CacheChanges(BlockingIterator[tuple[int, dict[bytes, KeyValue | None]]]):
 
     def close(self) -> None:
         """End the iteration. Safe to repeat."""
-        self._run(self._aio.aclose)
+        self._end(self._aio.aclose)
 
 
 class KeySetChanges(BlockingIterator[int]):
@@ -37,7 +37,7 @@ class KeySetChanges(BlockingIterator[int]):
 
     def close(self) -> None:
         """End the iteration. Safe to repeat."""
-        self._run(self._aio.aclose)
+        self._end(self._aio.aclose)
 
 
 class CacheBatches(BlockingIterator[WatchBatch]):
@@ -48,4 +48,4 @@ class CacheBatches(BlockingIterator[WatchBatch]):
 
     def close(self) -> None:
         """End the iteration. Safe to repeat."""
-        self._run(self._aio.aclose)
+        self._end(self._aio.aclose)

@@ -30,7 +30,7 @@ class Derived(Block, Generic[V, C]):
 
     def close(self) -> None:
         """End the watch. Leaving does this. Safe to repeat."""
-        self._run(self._aio.aclose)
+        self._end(self._aio.aclose)
 
     @property
     def cache(self) -> Cache[Any]:
@@ -138,4 +138,4 @@ class DerivedChanges(BlockingIterator[C]):
 
     def close(self) -> None:
         """End the iteration. Safe to repeat."""
-        self._run(self._aio.aclose)
+        self._end(self._aio.aclose)

@@ -125,4 +125,4 @@ class Leaders(Block, BlockingIterator[Leader | None]):
 
     def close(self) -> None:
         """End the watch. Safe to repeat."""
-        self._run(self._aio.aclose)
+        self._end(self._aio.aclose)

@@ -45,7 +45,7 @@ class Scan(BufferedIterator[KeyValue]):
 
     def close(self) -> None:
         """End the scan and drop the page it holds. Safe to repeat."""
-        self._run(self._aio.aclose)
+        self._end(self._aio.aclose)
 
 
 class ScanPages(BlockingIterator[RangeResult]):
@@ -68,4 +68,4 @@ class ScanPages(BlockingIterator[RangeResult]):
 
     def close(self) -> None:
         """End the scan and close its stream at once. Safe to repeat."""
-        self._run(self._aio.aclose)
+        self._end(self._aio.aclose)

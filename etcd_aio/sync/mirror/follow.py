@@ -35,7 +35,7 @@ class Follow(Block, BlockingIterator[MirrorBatch]):
 
     def close(self) -> None:
         """End it, and close its scan and its watch at once. Safe to repeat."""
-        self._run(self._aio.aclose)
+        self._end(self._aio.aclose)
 
     @property
     def revision(self) -> int:

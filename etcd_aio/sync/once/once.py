@@ -73,7 +73,7 @@ class ExactlyOnce(Block):
 
         Ctrl-C: as if the time was over.
         """
-        self._run(self._aio.aclose)
+        self._end(self._aio.aclose)
 
     def put(
         self,

@@ -82,7 +82,7 @@ class Registration(Block):
 
         Ctrl-C: the entry is deleted in the background.
         """
-        self._run(self._aio.aclose)
+        self._end(self._aio.aclose)
 
     @property
     def is_registered(self) -> bool:

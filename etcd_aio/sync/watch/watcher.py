@@ -36,7 +36,7 @@ class Watcher(Block, BufferedIterator[Event]):
 
     def close(self) -> None:
         """End the watch: cancel it on the server, and forget the events that were not delivered. Safe to repeat."""
-        self._run(self._aio.aclose)
+        self._end(self._aio.aclose)
 
     def batches(self) -> "WatchBatches":
         """Iterate over the same watch by batches, each of one or more whole revisions.
@@ -93,4 +93,4 @@ class WatchBatches(BlockingIterator[WatchBatch]):
 
     def close(self) -> None:
         """End the watch. Safe to repeat."""
-        self._run(self._aio.aclose)
+        self._end(self._aio.aclose)

@@ -15,7 +15,7 @@ from typing import Any, Self
 
 import pytest
 
-from etcd_aio.errors import ClientUsageError, EtcdTimeoutError, ForkedError, InvalidRequestError
+from etcd_aio.errors import EtcdTimeoutError, ForkedError, InvalidRequestError
 from etcd_aio.portal import Block, BlockingIterator, Portal, own_thread, register, unwrap
 
 
@@ -103,16 +103,17 @@ def test_objects_that_have_facades_are_wrapped_and_others_are_not(thing: Thing) 
 # Blocks.
 
 
-def test_one_task_enters_and_leaves(thing: Thing) -> None:
+def test_one_task_enters_and_leaves_also_if_it_is_entered_again(thing: Thing) -> None:
     with thing as inside:
         assert inside is thing
-        with pytest.raises(ClientUsageError, match="this Thing is entered already"):
-            thing.__enter__()
-    assert thing._object.events == ["entered", "left by None"]
-    assert len(thing._object.tasks) == 1
+        with thing:
+            assert thing._object.events == ["entered", "entered"]
+        assert thing._object.events == ["entered", "entered", "left by None"]
+    assert thing._object.events == ["entered", "entered", "left by None", "left by None"]
+    assert len(thing._object.tasks) == 2
     with thing:
         pass
-    assert len(thing._object.events) == 4
+    assert len(thing._object.events) == 6
 
 
 def test_the_exception_of_the_block_gets_to_the_block(thing: Thing) -> None:

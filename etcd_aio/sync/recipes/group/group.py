@@ -143,7 +143,7 @@ class Membership(Block):
 
         Ctrl-C: the entry is deleted in the background.
         """
-        self._run(self._aio.aclose)
+        self._end(self._aio.aclose)
 
     @property
     def is_registered(self) -> bool:

@@ -1,0 +1,33 @@
+"""`--blocking`: the integration tests run through `etcd_aio.sync`, by adapters that have the interface of asyncio.
+
+`adapters.py` has the adapters, `names.py` gives them to the test modules, and `left_out.py` names what is left out.
+"""
+
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+
+from tests.support.blocking.left_out import reason_of
+from tests.support.blocking.names import replaced
+
+FOLDER = Path(__file__).parents[2] / "integration"
+
+
+class Blocking:
+    """The plugin."""
+
+    def __init__(self) -> None:
+        self._names = ExitStack()
+        self._names.enter_context(replaced())
+
+    def pytest_configure(self, config: pytest.Config) -> None:
+        """A client of asyncio that was never used needs no close, and tests leave some open."""
+        config.addinivalue_line("filterwarnings", "ignore:unclosed <sync <Client .* IDLE>:ResourceWarning")
+
+    def pytest_collection_modifyitems(self, config: pytest.Config, items: list[pytest.Item]) -> None:
+        """Leave out what is listed, and the other folders."""
+        self._names.close()
+        left_out = [item for item in items if not item.path.is_relative_to(FOLDER) or reason_of(item) is not None]
+        items[:] = [item for item in items if item not in set(left_out)]
+        config.hook.pytest_deselected(items=left_out)
