@@ -1,4 +1,4 @@
-"""contrib/patroni/{install,__main__}.py: Patroni finds the store after the command, and not before."""
+"""contrib/patroni/{install,__main__}.py: Patroni finds the store after the command, and not before; and the page."""
 
 import os
 import shutil
@@ -8,9 +8,14 @@ from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
+import yaml
 
 from etcd_aio.contrib.patroni.install import NAME, InstallError, install, is_installed, uninstall
+from etcd_aio.contrib.patroni.settings import settings_of
+from tests.examples.blocks import blocks, read
 from tests.examples.paths import ROOT
+
+PAGE = ROOT / "docs" / "pages" / "how-to" / "patroni.md"
 
 CLASSES = "from patroni.dcs import iter_dcs_classes; print([name for name, _ in iter_dcs_classes({'etcd3aio': {}})])"
 
@@ -54,3 +59,34 @@ def test_patroni_finds_it(tmp_path: Path) -> None:
     assert run("-c", CLASSES) == "['etcd3aio']"
     run(*command, "uninstall")
     assert run("-c", CLASSES) == "[]"
+
+
+def test_the_change_of_patroni_on_the_page_makes_the_command_needless(tmp_path: Path) -> None:
+    spec = find_spec("patroni")
+    assert spec is not None
+    assert spec.origin is not None
+    shutil.copytree(Path(spec.origin).parent, tmp_path / "patroni")
+    change = next(block.code for block in blocks(read(PAGE)) if "+from" in block.code)
+    added, removed = ([line[1:] for line in change.splitlines() if line.startswith(sign)] for sign in "+-")
+    loader = tmp_path / "patroni" / "dynamic_loader.py"
+    text = loader.read_text()
+    assert text.count(removed[0]) == 1
+    text = text.replace(removed[0], added[1])
+    assert text.count("\nimport os\n") == 1
+    loader.write_text(text.replace("\nimport os\n", f"\nimport os\n{added[0]}\n"))
+    package = tmp_path / "one-1.dist-info"
+    package.mkdir()
+    (package / "METADATA").write_text("Metadata-Version: 2.1\nName: one\nVersion: 1\n")
+    (package / "entry_points.txt").write_text("[patroni.dcs]\netcd3aio = etcd_aio.contrib.patroni.etcd3aio\n")
+    environ = {**os.environ, "PYTHONPATH": f"{tmp_path}{os.pathsep}{ROOT}"}
+    done = subprocess.run(
+        [sys.executable, "-c", CLASSES], env=environ, cwd=tmp_path, capture_output=True, text=True, check=True
+    )
+    assert done.stdout.strip() == "['etcd3aio']"
+
+
+def test_the_section_on_the_page() -> None:
+    section = yaml.safe_load(next(block.code for block in blocks(read(PAGE)) if block.language == "yaml"))["etcd3aio"]
+    settings = settings_of(section)
+    assert settings.endpoints == ("https://m1:2379", "https://m2:2379", "https://m3:2379")
+    assert settings.cert == "/etc/patroni/patroni.pem"
