@@ -81,16 +81,21 @@ class Etcd3Aio(AbstractDCS):  # type: ignore[misc]
 
     def _begin(self) -> None:
         """Wait until there is a lease."""
-        while True:
+        while self._session.id is None:
             try:
-                if self._settings.finds_members:
-                    self._client.sync(timeout=self._retry_timeout)
                 self._renew(self._limit())
             except EtcdError as error:
                 _log.info("waiting on etcd: %s", error)
                 time.sleep(_START_PAUSE)
-            else:
-                return
+        self._find_members()
+
+    def _find_members(self) -> None:
+        """Use the URLs that the members advertise, now; the client looks again from time to time."""
+        if self._settings.finds_members:
+            try:
+                self._client.sync(timeout=self._retry_timeout)
+            except EtcdError as error:
+                _log.warning("the endpoints stay as they are: %s", error)
 
     def close(self) -> None:
         """End the watch and the connections. The lease ends by its TTL."""
@@ -128,6 +133,7 @@ class Etcd3Aio(AbstractDCS):  # type: ignore[misc]
                 if old_watched is not None:
                     old_watched.close()
                 old_client.close()
+                self._find_members()
         except (SettingsError, EtcdError) as error:
             _log.error("the section %s is not used: %s", _SECTION, error)
 
