@@ -40,7 +40,7 @@ async def come_back(member: EtcdServer, how: str) -> None:
         await member.restart()
 
 
-@pytest.mark.parametrize("retry_timeout", [3, 10])
+@pytest.mark.parametrize("retry_timeout", [3, pytest.param(10, marks=pytest.mark.nightly)])
 @pytest.mark.parametrize("how", ["frozen", "killed"])
 async def test_a_primary_stays_while_a_quorum_lives(cluster: EtcdCluster, how: str, retry_timeout: int) -> None:
     leader = await cluster.leader()

@@ -71,7 +71,7 @@ def test_the_change_of_patroni_on_the_page_makes_the_command_needless(tmp_path: 
     loader = tmp_path / "patroni" / "dynamic_loader.py"
     text = loader.read_text()
     assert text.count(removed[0]) == 1
-    text = text.replace(removed[0], added[1])
+    text = text.replace(removed[0], "\n".join(added[1:]))
     assert text.count("\nimport os\n") == 1
     loader.write_text(text.replace("\nimport os\n", f"\nimport os\n{added[0]}\n"))
     package = tmp_path / "one-1.dist-info"
