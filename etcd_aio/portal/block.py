@@ -51,7 +51,8 @@ class Block(Facade):
         if entered and portal is not None and not portal.is_forked and not portal.thread.is_over:
             for _, inside in entered:
                 portal.soon(inside.leave_soon)
-            warnings.warn(f"{self!r} was not closed: use `with`", ResourceWarning, stacklevel=2)
+            if not portal.is_closed:
+                warnings.warn(f"{self!r} was not closed: use `with`", ResourceWarning, stacklevel=2)
 
     def _make_again(self) -> None:
         if self._entered:

@@ -39,16 +39,17 @@ with Client(endpoint) as lasting:
         import asyncio
         tasks = sorted(task.get_name() for task in asyncio.all_tasks(loop))
         timers = [handle for handle in loop._scheduled if not handle.cancelled()]
-        return descriptors(), threads(), tasks, len(timers)
+        return [descriptors(), threads(), tasks], len(timers)
     lasting.put("clients/a", "1")
     use(0)
-    before = left()
+    before, timers = left()
     for at in range(number // 4):
         use(at)
     ends = time.monotonic() + 60
-    while left() != before and time.monotonic() < ends:
+    while (left()[0] != before or left()[1] > timers) and time.monotonic() < ends:
         time.sleep(0.01)
-    assert left() == before, (left(), before)
+    assert left()[0] == before, (left(), before)
+    assert left()[1] <= timers, (left(), timers)
 # And by several threads at a time.
 workers = [threading.Thread(target=lambda: [use(at) for at in range(number // 40)]) for _ in range(8)]
 for worker in workers:
