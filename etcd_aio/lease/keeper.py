@@ -6,7 +6,7 @@
 import asyncio
 import logging
 import os
-from collections.abc import Callable, Coroutine, Iterator
+from collections.abc import Callable, Collection, Coroutine, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final, TypeAlias, TypeVar
 
@@ -35,6 +35,7 @@ from etcd_aio.types import Header, LeaseGrantResult, LeaseKeepAliveResult, Lease
 
 if TYPE_CHECKING:
     from etcd_aio.error_handler import Invoker
+    from etcd_aio.lease.lease import Lease
 
 T = TypeVar("T")
 
@@ -69,8 +70,7 @@ class LeaseKeeper:
         refusals: the warning for leases that the server refuses to renew.
         leftovers: the warning for leases that could not be revoked.
         is_closing: the client is being closed, so no lease begins any more.
-        unsettled: leases that are being granted, and tasks that revoke one whose block is over; closing the client
-            waits for them a little.
+        blocks: the blocks that hold a lease.
     """
 
     def __init__(
@@ -92,7 +92,8 @@ class LeaseKeeper:
         self._revisions: dict[int, int] = {}  # the last one of each member that has renewed a lease
         self._tasks: set[asyncio.Task[object]] = set()
         self.is_closing = False
-        self.unsettled: set[asyncio.Future[None]] = set()
+        self.blocks: dict[Lease, None] = {}
+        self._unsettled: set[asyncio.Future[None]] = set()
         self._outage: EtcdError | None = None  # of this turn of the loop
         self.losses = RateLimitedWarning(self._log, "%d leases were lost; the first: %s")
         self.refusals = RateLimitedWarning(self._log, "the server refuses to renew %d leases; the first: %s")
@@ -207,8 +208,8 @@ class LeaseKeeper:
     ) -> "asyncio.Task[None]":
         """Run what revokes a lease, as `run` does; it does not outlive a close for long."""
         task = self.run(revocation, name, is_awaited=is_awaited)
-        self.unsettled.add(task)
-        task.add_done_callback(self.unsettled.discard)
+        self._unsettled.add(task)
+        task.add_done_callback(self._unsettled.discard)
         return task
 
     @contextmanager
@@ -221,12 +222,18 @@ class LeaseKeeper:
         if self.is_closing:
             raise ClientClosedError
         settled: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self.unsettled.add(settled)
+        self._unsettled.add(settled)
         try:
             yield
         finally:
-            self.unsettled.discard(settled)
+            self._unsettled.discard(settled)
             wake(settled)
+
+    @property
+    def unsettled(self) -> "Collection[asyncio.Future[None]]":
+        """What closing the client waits for a little: leases that are being granted or revoked, and cancelled blocks."""
+        leaving = (block.leaving for block in self.blocks)
+        return [*self._unsettled, *(future for future in leaving if future is not None)]
 
     def verify(self, scheduled: ScheduledLease) -> None:
         """Find out whether a lease exists, after the member of the stream has denied it."""
