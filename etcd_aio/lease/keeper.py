@@ -231,7 +231,7 @@ class LeaseKeeper:
 
     @property
     def unsettled(self) -> "Collection[asyncio.Future[None]]":
-        """What closing the client waits for a little: leases that are being granted or revoked, and cancelled blocks."""
+        """Leases that are being granted or revoked, and blocks that are cancelled: closing waits for them a little."""
         leaving = (block.leaving for block in self.blocks)
         return [*self._unsettled, *(future for future in leaving if future is not None)]
 

@@ -86,7 +86,7 @@ class Lease(KeptLease):
 
     @property
     def leaving(self) -> "asyncio.Future[None] | None":
-        """Done when the block is left, if another task has cancelled the one in it, for closing the client; else None."""
+        """Done when the block is left, if its task was cancelled by another one; else None. Closing waits for it."""
         task = None if self._holder is None else self._holder()
         if self._gone.is_set() or task is None or task is asyncio.current_task() or task.done():
             return None
