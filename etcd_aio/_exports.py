@@ -43,7 +43,7 @@ EXPORTS = {
         "etcd_aio.arguments.blocks": "cancels_block checked_margin",
         "etcd_aio.arguments.checks": (
             "KeyLike LeaseLike MIN_INT64 ValueLike check_text encode_key finite_seconds flag is_encodable "
-            "lease_id parse_word to_bytes whole_number "
+            "lease_id one_of parse_word to_bytes whole_number "
         ),
         "etcd_aio.arguments.functions": "check_async_function check_awaitable",
         "etcd_aio.arguments.host_port": "split_host_port",

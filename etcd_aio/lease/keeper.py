@@ -35,7 +35,6 @@ from etcd_aio.types import Header, LeaseGrantResult, LeaseKeepAliveResult, Lease
 
 if TYPE_CHECKING:
     from etcd_aio.error_handler import Invoker
-    from etcd_aio.lease.lease import Lease
 
 T = TypeVar("T")
 
@@ -50,6 +49,10 @@ OnRenewed: TypeAlias = Callable[[int, float], None]
 
 OnLoss: TypeAlias = Callable[[LeaseLostError], None]
 """Called with the reason for the loss of a lease."""
+
+
+OnClosing: TypeAlias = "Callable[[], asyncio.Future[None] | None]"
+"""Returns a future that is done when a block is left, if its task was cancelled by another one; else None."""
 
 
 class LeaseKeeper:
@@ -70,7 +73,7 @@ class LeaseKeeper:
         refusals: the warning for leases that the server refuses to renew.
         leftovers: the warning for leases that could not be revoked.
         is_closing: the client is being closed, so no lease begins any more.
-        blocks: the blocks that hold a lease.
+        blocks: a function of each block that holds a lease.
     """
 
     def __init__(
@@ -92,7 +95,7 @@ class LeaseKeeper:
         self._revisions: dict[int, int] = {}  # the last one of each member that has renewed a lease
         self._tasks: set[asyncio.Task[object]] = set()
         self.is_closing = False
-        self.blocks: dict[Lease, None] = {}
+        self.blocks: dict[OnClosing, None] = {}
         self._unsettled: set[asyncio.Future[None]] = set()
         self._outage: EtcdError | None = None  # of this turn of the loop
         self.losses = RateLimitedWarning(self._log, "%d leases were lost; the first: %s")
@@ -232,7 +235,7 @@ class LeaseKeeper:
     @property
     def unsettled(self) -> "Collection[asyncio.Future[None]]":
         """Leases that are being granted or revoked, and blocks that are cancelled: closing waits for them a little."""
-        leaving = (block.leaving for block in self.blocks)
+        leaving = (left() for left in self.blocks)
         return [*self._unsettled, *(future for future in leaving if future is not None)]
 
     def verify(self, scheduled: ScheduledLease) -> None:

@@ -69,7 +69,7 @@ class Lease(KeptLease):
         self._canceller = TaskCanceller(cancels=self._cancels)
         if (task := asyncio.current_task()) is not None:
             self._holder, self._requests = ref(task), task.cancelling()
-        self._keeper.blocks[self] = None
+        self._keeper.blocks[self._left] = None
         return self
 
     async def __aexit__(
@@ -79,14 +79,13 @@ class Lease(KeptLease):
         try:
             await self.close(is_cancelled=isinstance(exc, asyncio.CancelledError))
         finally:
-            self._keeper.blocks.pop(self, None)
+            self._keeper.blocks.pop(self._left, None)
             wake(self._leaving)
         if self.error is not None and self._canceller is not None:
             self._canceller.leave_with(self.error, exc)
 
-    @property
-    def leaving(self) -> "asyncio.Future[None] | None":
-        """Done when the block is left, if its task was cancelled by another one; else None. Closing waits for it."""
+    def _left(self) -> "asyncio.Future[None] | None":
+        """See `OnClosing`."""
         task = None if self._holder is None else self._holder()
         if self._gone.is_set() or task is None or task is asyncio.current_task() or task.done():
             return None
