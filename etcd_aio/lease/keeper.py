@@ -8,7 +8,7 @@ import logging
 import os
 from collections.abc import Callable, Collection, Coroutine, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Final, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Final, Protocol, TypeAlias, TypeVar
 
 from etcd_aio import pb
 from etcd_aio.base.aio import resolve, start_background_task, start_task, start_timer_at, wait_until, wake
@@ -51,6 +51,21 @@ OnLoss: TypeAlias = Callable[[LeaseLostError], None]
 """Called with the reason for the loss of a lease."""
 
 
+class GuardClient(Protocol):
+    """A client with the same options in another thread, which renews leases there; see `guard.py`."""
+
+    async def connect(self) -> object:
+        """Start it."""
+        ...
+
+    async def aclose(self) -> None:
+        """Close it."""
+        ...
+
+
+MakeGuardClient: TypeAlias = "Callable[[], tuple[GuardClient, LeaseKeeper]]"
+"""Makes such a client, and its keeper; called in that thread."""
+
 OnClosing: TypeAlias = "Callable[[], asyncio.Future[None] | None]"
 """Returns a future that is done when a block is left, if its task was cancelled by another one; else None."""
 
@@ -64,9 +79,10 @@ class LeaseKeeper:
         draw_id: returns a random number of 63 bits. Default: from the system's entropy, so that no two clients draw
             the same.
         suspended: returns how long the machine has been suspended so far.
+        guard_client: called in the loop of the client; returns what makes a client like it in another thread.
 
     Attributes:
-        invoker: see above.
+        invoker, guard_client: see above.
         clock: the clock of all deadlines of leases.
         doubts: functions to call when the store may be another one than before.
         losses: the warning for leases that were lost.
@@ -81,10 +97,12 @@ class LeaseKeeper:
         invoker: "Invoker",
         draw_id: Callable[[], int] | None = None,
         suspended: Callable[[], float] = suspended_seconds,
+        guard_client: "Callable[[], MakeGuardClient] | None" = None,
     ) -> None:
         self.invoker = invoker
         self._draw_id = _draw_id if draw_id is None else draw_id
         self.clock = LeaseClock(invoker.clock, suspended)
+        self.guard_client = guard_client
         self._on_change = invoker.observers.lease_changed
         self._log = log_of(logger, invoker.client)
         self._schedule = KeepAliveSchedule(self._on_stall)

@@ -22,6 +22,9 @@ if TYPE_CHECKING:
 OnLost: TypeAlias = Literal["cancel", "signal"]
 """The effect of a loss on the task that holds the lease: `"cancel"` cancels it, `"signal"` leaves it alone."""
 
+LeaseGuard: TypeAlias = Literal["thread"]
+"""Other ways of renewing a lease than by the loop of its block: `"thread"` has a thread do it."""
+
 
 class Lease(KeptLease):
     """A lease that is kept alive: `async with client.lease(10) as lease:`.
@@ -83,6 +86,16 @@ class Lease(KeptLease):
             wake(self._leaving)
         if self.error is not None and self._canceller is not None:
             self._canceller.leave_with(self.error, exc)
+
+    def feed(self) -> None:
+        """Tell the watchdog that the program works; see `Client.lease`. Thread-safe.
+
+        Raises:
+            LeaseLostError: the lease is lost, for example since it was not fed in time.
+            ClientUsageError: it has no watchdog, or is not entered, or has ended.
+            ForkedError: this is a child of the process that holds it.
+        """
+        raise ClientUsageError("the lease has no watchdog: write client.lease(ttl, guard='thread', watchdog=seconds)")
 
     def _left(self) -> "asyncio.Future[None] | None":
         """See `OnClosing`."""
