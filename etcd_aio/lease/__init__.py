@@ -12,11 +12,14 @@ from etcd_aio.exports import late_names
 
 if TYPE_CHECKING:
     from etcd_aio.lease.calls import Leases as Leases
+    from etcd_aio.lease.guard import Guard as Guard
     from etcd_aio.lease.keeper import LeaseKeeper as LeaseKeeper
+    from etcd_aio.lease.keeper import MakeGuardClient as MakeGuardClient
     from etcd_aio.lease.kept_lease import KeptLease as KeptLease
     from etcd_aio.lease.kept_lease import OnDoubt as OnDoubt
     from etcd_aio.lease.kept_lease import OnEnd as OnEnd
     from etcd_aio.lease.lease import Lease as Lease
+    from etcd_aio.lease.lease import LeaseGuard as LeaseGuard
     from etcd_aio.lease.lease import OnLost as OnLost
     from etcd_aio.lease.loans import LeaseSource as LeaseSource
     from etcd_aio.lease.loans import Loan as Loan

@@ -31,6 +31,16 @@ class Lease(Losable):
         super().__enter__()
         return self
 
+    def feed(self) -> None:
+        """Tell the watchdog that the program works; see `Client.lease`. Thread-safe.
+
+        Raises:
+            LeaseLostError: the lease is lost, for example since it was not fed in time.
+            ClientUsageError: it has no watchdog, or is not entered, or has ended.
+            ForkedError: this is a child of the process that holds it.
+        """
+        self._run(self._aio.feed)
+
     @property
     def id(self) -> int:
         """The lease's id.
