@@ -200,6 +200,11 @@ class KeptLease(NotAwaitable):
         return None if self._scheduled is None else self._keeper.renewal_error(self._scheduled)
 
     @property
+    def is_held(self) -> bool:
+        """Whether it is held now: it was granted, and neither lost nor ended. Thread-safe, and exact as `is_lost` is."""
+        return self._has_begun and not self._is_orphan and not self._gone.is_set() and not self.is_lost
+
+    @property
     def is_lost(self) -> bool:
         """Whether the lease was lost while it was held. Once True, it stays True.
 

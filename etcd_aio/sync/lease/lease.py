@@ -65,6 +65,11 @@ class Lease(Losable):
         return self._aio.renewal_error
 
     @property
+    def is_held(self) -> bool:
+        """Whether it is held now: it was granted, and neither lost nor ended. Thread-safe, and exact as `is_lost` is."""
+        return self._aio.is_held
+
+    @property
     def is_lost(self) -> bool:
         """Whether the lease was lost while it was held. Once True, it stays True.
 
