@@ -246,7 +246,10 @@ def _class_method(name: str, function: Any) -> Any:
 
 
 def _property(name: str) -> property:
-    return property(lambda self: self._outward(getattr(self._sync, name)))
+    return property(
+        lambda self: self._outward(getattr(self._sync, name)),
+        lambda self, value: setattr(self._sync, name, inward(value)),
+    )
 
 
 async def _enter(self: Adapter) -> Any:
