@@ -16,6 +16,7 @@ from typing import Any, Final
 from weakref import WeakSet
 
 import etcd_aio
+from etcd_aio._exports import EXPORTS
 from etcd_aio.portal import Facade
 from etcd_aio.sync._facades import PLACES
 from tests.support.blocking.threads import AGAIN, LOST, blocking, in_thread
@@ -209,9 +210,11 @@ def _arguments(
             keywords["on_lost"] = lost = Lost()
         elif on_lost != "signal":
             keywords["on_lost"] = on_lost
-    return tuple(map(inward, arguments)), {
-        name: value if isinstance(value, Lost) else inward(value) for name, value in keywords.items()
-    }, lost
+    return (
+        tuple(map(inward, arguments)),
+        {name: value if isinstance(value, Lost) else inward(value) for name, value in keywords.items()},
+        lost,
+    )
 
 
 def _coroutine(name: str, function: Any) -> Any:
@@ -334,6 +337,32 @@ def _members(aio: type, sync: type) -> dict[str, Any]:
 def _found(place: str, separator: str) -> Any:
     module, _, name = place.rpartition(separator)
     return getattr(import_module(module), name)
+
+
+def functions() -> dict[Any, Any]:
+    """The adapter of each public function of asyncio that has a blocking one."""
+    made = {}
+    for package in [name for name in EXPORTS if name.startswith("etcd_aio.sync")]:
+        for name in import_module(package).__all__:
+            function = getattr(import_module(package), name)
+            aio = getattr(import_module(package.replace(".sync", "", 1)), name, None)
+            if isinstance(function, FunctionType) and aio is not None and aio is not function:
+                made[aio] = _function(function, aio)
+    return made
+
+
+def _function(function: Any, aio: Any) -> Any:
+    @wraps(aio)
+    def plain(*arguments: Any, **keywords: Any) -> Any:
+        given, named, lost = _arguments(aio, arguments, keywords)
+        return outward(function(*given, **named), lost)
+
+    @wraps(aio)
+    async def awaited(*arguments: Any, **keywords: Any) -> Any:
+        given, named, lost = _arguments(aio, arguments, keywords)
+        return outward(await in_thread(partial(function, *given, **named)), lost)
+
+    return awaited if _is_awaited(aio) else plain
 
 
 def adapters() -> dict[type, type[Adapter]]:

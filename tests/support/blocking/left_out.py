@@ -1,4 +1,4 @@
-"""The integration tests that do not run through `etcd_aio.sync`, and why."""
+"""The tests that do not run through `etcd_aio.sync`, and why."""
 
 from collections.abc import Mapping
 from typing import Final
@@ -6,6 +6,7 @@ from typing import Final
 import pytest
 
 _NO_CLIENT: Final = "no client of the test's own: commands, servers, proxies, or programs in other processes"
+_TRANSPORT: Final = "a contract of engines and connections, which no client uses in it"
 _PROGRAM: Final = "the test of a program or of an import, which has its own counterpart for blocking code"
 _BLOCKING: Final = "it tests the blocking client itself"
 _TURNS: Final = "it counts turns of the loop, or does several things in one turn of it"
@@ -35,6 +36,7 @@ LEFT_OUT: Final[Mapping[str, str]] = {
     "test_cli": _NO_CLIENT,
     "test_cli_etcdctl": _NO_CLIENT,
     "test_cli_terminal": _NO_CLIENT,
+    "test_codec": _TRANSPORT,
     "test_election_cancellation": _TURNS,
     "test_elections::test_a_leader_is_told_at_once_of_a_key_that_is_deleted": _TASKS,
     "test_elections::test_a_leadership_that_is_not_resumed_is_left_as_it_was": _TURNS,
@@ -61,13 +63,13 @@ LEFT_OUT: Final[Mapping[str, str]] = {
     "test_fake_served": _NO_CLIENT,
     "test_fake_truth": _NO_CLIENT,
     "test_frozen_holders": _NO_CLIENT,
+    "test_http2_cuts": _TRANSPORT,
     "test_interrupt": _PROGRAM,
     "test_layer_cancellation": _TURNS,
     "test_leases::test_a_stalled_loop_is_told_in_the_log": _STALL,
     "test_leases::test_grants_that_are_cancelled_leave_no_lease": _TURNS,
     "test_locks::test_a_release_of_a_lost_lock_raises_and_lets_a_cancellation_go_on": _CANCEL,
-    "test_locks::test_after_a_stop_of_the_loop_all_of_100_holders_find_themselves_lost_and_no_fenced_write_is_applied":
-        _STALL,
+    "test_locks::test_after_a_stop_of_the_loop_all_of_100_holders_find_themselves_lost_and_no_fenced_write_is_applied": _STALL,
     "test_locks::test_cancelled_at_every_turn_of_the_loop_and_nothing_stays": _TURNS,
     "test_locks::test_closing_within_the_block_is_not_cut_short": _CANCEL,
     "test_locks::test_is_lost_is_right_in_another_thread_while_the_loop_is_blocked": _STALL,
@@ -81,6 +83,7 @@ LEFT_OUT: Final[Mapping[str, str]] = {
     "test_once::test_one_slot_serves_all_in_the_order_of_the_calls": _ORDER,
     "test_once::test_the_first_write_and_the_close_are_cancelled_at_every_await": _TURNS,
     "test_optimistic::test_a_list_over_a_compaction_that_another_member_has_not_made_yet": _INTERNALS,
+    "test_peer_cost": _TRANSPORT,
     "test_queues::test_a_full_store_refuses_puts_and_serves_takes": _ORDER,
     "test_recipe_matrix::test_a_full_store_refuses_what_adds_and_what_was_begun_is_ended": _INTERNALS,
     "test_rwlocks::test_entering_a_read_write_lock_itself_says_what_to_enter": _TEXT,
@@ -96,14 +99,30 @@ LEFT_OUT: Final[Mapping[str, str]] = {
     "test_testing_ports": _NO_CLIENT,
     "test_testing_proxy": _NO_CLIENT,
     "test_testing_server": _NO_CLIENT,
+    "test_texts_of_peers::test_names_in_dns": _TRANSPORT,
     "test_tracebacks": _PROGRAM,
+    "test_transport": _TRANSPORT,
+    "test_transport_cancellation": _TRANSPORT,
+    "test_transport_dialling": _TRANSPORT,
+    "test_transport_faults": _TRANSPORT,
+    "test_transport_time": _TRANSPORT,
     "test_watch::test_a_watch_that_is_dropped_leaves_the_server": _DROPPED,
     "test_watch::test_no_value_is_told_to_anybody": _INTERNALS,
 }
 """The reasons, by module, and by module and test."""
 
+FROM_CONTRACTS: Final = frozenset(
+    {
+        "test_gateway::test_a_watch_ends_by_a_message_that_cannot_be_read",
+        "test_tls::test_a_context_of_the_users_stays_as_it_is",
+    }
+)
+"""The only tests with a client of contracts that are about engines else; integration tests have modules of these names."""
+
 
 def reason_of(item: pytest.Item) -> str | None:
     """Why a test is left out, if it is."""
     test = getattr(item, "originalname", item.name)
+    if item.path.parent.name == "contract" and item.path.stem in ("test_gateway", "test_tls"):
+        return None if f"{item.path.stem}::{test}" in FROM_CONTRACTS else _TRANSPORT
     return LEFT_OUT.get(f"{item.path.stem}::{test}") or LEFT_OUT.get(item.path.stem)

@@ -199,9 +199,7 @@ def blocking(function: Callable[..., Any]) -> Callable[..., Any]:
     return run
 
 
-async def in_thread(
-    function: Callable[..., Any], *arguments: Any, undo: Callable[[Any], object] | None = None
-) -> Any:
+async def in_thread(function: Callable[..., Any], *arguments: Any, undo: Callable[[Any], object] | None = None) -> Any:
     """Run a blocking function in a thread, and wait for it.
 
     Args:
