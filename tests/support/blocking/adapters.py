@@ -17,9 +17,10 @@ from weakref import WeakSet
 
 import etcd_aio
 from etcd_aio._exports import EXPORTS
+from etcd_aio.errors import BlockingInLoopError
 from etcd_aio.portal import Facade
 from etcd_aio.sync._facades import PLACES
-from tests.support.blocking.threads import AGAIN, LOST, blocking, in_thread
+from tests.support.blocking.threads import AGAIN, LOST, beside, blocking, in_thread
 
 _ADAPTERS: Final[dict[type, "type[Adapter]"]] = {}  # by the blocking class
 _RENAMED: Final = {"aclose": "close"}
@@ -232,7 +233,12 @@ def _plain(name: str, function: Any) -> Any:
     @wraps(function)
     def method(self: Adapter, *arguments: Any, **keywords: Any) -> Any:
         given, named, lost = _arguments(function, arguments, keywords)
-        result = self._outward(getattr(self._sync, name)(*given, **named), lost)
+        call = partial(getattr(self._sync, name), *given, **named)
+        try:
+            found = call()
+        except BlockingInLoopError:  # the client of a fake has no `allow_in_loop`
+            found = beside(call)
+        result = self._outward(found, lost)
         return _Iterator(result) if inspect.isasyncgenfunction(function) else result
 
     return method

@@ -18,12 +18,15 @@ _INTERNALS: Final = "it reaches into the asyncio client"
 _STALL: Final = "it blocks the loop that the asyncio client runs in"
 _TEXT: Final = "it compares a text that names `async with` or tasks, or the logger of a callback"
 _ONE_OBJECT: Final = "two facades stand for one object, and the test compares by identity"
+_OTHER_LOOP: Final = "a client of asyncio belongs to one loop; a blocking one to any thread"
+_ADAPTED: Final = "the adapters make a blocking function of an asynchronous one, so that none gets there"
 _DROPPED: Final = "it drops what is not closed; tests/unit/portal tests that of facades"
 
 LEFT_OUT: Final[Mapping[str, str]] = {
     "test_accelerated": _NO_CLIENT,
     "test_cache::test_a_faulty_on_error_does_not_stop_the_cache": _TEXT,
     "test_cache::test_a_revision_of_very_many_events_is_seen_at_once": _TURNS,
+    "test_cache::test_a_store_that_was_replaced_is_loaded_anew": _TURNS,
     "test_cache::test_many_callers_share_two_probes": _TURNS,
     "test_cache::test_reads_wait_while_the_keys_are_loaded": _TURNS,
     "test_cache::test_the_cache_is_exact_at_its_revision_at_any_time": _TURNS,
@@ -62,12 +65,15 @@ LEFT_OUT: Final[Mapping[str, str]] = {
     "test_fake_isolated": _NO_CLIENT,
     "test_fake_served": _NO_CLIENT,
     "test_fake_truth": _NO_CLIENT,
+    "test_follow::test_every_step_is_cancelled_at_every_await": _TURNS,
     "test_frozen_holders": _NO_CLIENT,
+    "test_gateway::test_range_stream_is_replaced_by_pages_and_said_to_be_lacking": _INTERNALS,
     "test_http2_cuts": _TRANSPORT,
     "test_interrupt": _PROGRAM,
     "test_layer_cancellation": _TURNS,
     "test_leases::test_a_stalled_loop_is_told_in_the_log": _STALL,
     "test_leases::test_grants_that_are_cancelled_leave_no_lease": _TURNS,
+    "test_lifetime::test_use_from_another_loop_fails_at_once": _OTHER_LOOP,
     "test_locks::test_a_release_of_a_lost_lock_raises_and_lets_a_cancellation_go_on": _CANCEL,
     "test_locks::test_after_a_stop_of_the_loop_all_of_100_holders_find_themselves_lost_and_no_fenced_write_is_applied": _STALL,
     "test_locks::test_cancelled_at_every_turn_of_the_loop_and_nothing_stays": _TURNS,
@@ -90,7 +96,9 @@ LEFT_OUT: Final[Mapping[str, str]] = {
     "test_semaphores::test_a_holder_that_cannot_wake_the_next_waiter_stops_to_try_when_the_client_is_closed": _TASKS,
     "test_sessions::test_run_ends_with_its_session": _WORK,
     "test_sessions::test_try_acquire_waits_for_no_other_task_of_the_session": _ORDER,
+    "test_single_key::test_an_update_by_an_async_function_is_refused": _ADAPTED,
     "test_startup": _PROGRAM,
+    "test_streams": _INTERNALS,
     "test_sync_clients": _BLOCKING,
     "test_sync_exit": _BLOCKING,
     "test_sync_fork": _BLOCKING,
