@@ -46,6 +46,12 @@ class Block(Facade):
             return left[1].ended()
         return bool(self._portal.call(left[1].leave, ((exc_type, exc, traceback),)))
 
+    def _end(self, aclose: Callable[[], object]) -> None:
+        super()._end(aclose)
+        entered, self._entered = self._entered, None
+        for _, inside in entered or ():  # closing within the block leaves it
+            self._portal.soon(inside.leave_soon)
+
     def __del__(self) -> None:
         entered, portal = getattr(self, "_entered", None), getattr(self, "_portal", None)
         if entered and portal is not None and not portal.is_forked and not portal.thread.is_over:

@@ -1,7 +1,5 @@
 """A thousand blocking clients: no thread, task, timer or file descriptor is left."""
 
-import sys
-
 import pytest
 
 from etcd_aio.testing import EtcdServer
@@ -9,7 +7,7 @@ from tests.support.sync_programs import run_program
 
 pytestmark = pytest.mark.cluster
 
-CLIENTS = 1_000 if "--nightly" in sys.argv else 100
+CLIENTS = {"nightly": 1_000}
 
 PROGRAM = """
 def descriptors():
@@ -61,5 +59,8 @@ print("well")
 """
 
 
-def test_clients_that_are_opened_and_closed_leave_nothing(shared_server: EtcdServer) -> None:
-    assert run_program(PROGRAM, shared_server.endpoint, CLIENTS) == "well\n"
+def test_clients_that_are_opened_and_closed_leave_nothing(
+    shared_server: EtcdServer, pytestconfig: pytest.Config
+) -> None:
+    clients = CLIENTS.get(pytestconfig.getoption("tier"), 100)
+    assert run_program(PROGRAM, shared_server.endpoint, clients) == "well\n"
