@@ -2,7 +2,8 @@
 
 The calls are in `calls.py`; `kept_lease.py` is a lease that is kept alive, and `lease.py` the `async with` block around
 one. `keepalive_schedule.py` is the pure state machine of when to renew, with the numbers of `patience.py`; `keeper.py`
-runs its stream and background tasks, on the clock of `clock.py`. `pool.py` lends leases for one acquisition each, as
+runs its stream and background tasks, on the clock of `clock.py`. `guarded_lease.py` is a block whose lease a thread
+renews, by `guard.py`. `pool.py` lends leases for one acquisition each, as
 `loans.py` says; it is imported at its first use.
 """
 

@@ -17,7 +17,7 @@ from pathlib import Path
 import anyio
 import pytest
 
-from etcd_aio import Client, Lease, LeaseLostError, NoAvailableEndpointsError
+from etcd_aio import Client, Lease, LeaseLostError, NoAvailableEndpointsError, sync
 from etcd_aio.errors import ClientClosedError, ClientUsageError, InvalidRequestError, LeaseExpiredError
 from etcd_aio.fake import FakeEtcd
 from etcd_aio.testing import EtcdServer
@@ -223,6 +223,25 @@ async def test_a_fake_in_memory_cannot_be_used_by_the_thread() -> None:
     assert guards() == []
 
 
+async def test_a_blocking_client_that_hangs_loses_its_lease_too(
+    shared_server: EtcdServer, client: Client, prefix: str
+) -> None:
+    def hold() -> None:
+        with sync.Client(shared_server.endpoint) as blocking, blocking.lease(60, guard="thread", watchdog=1) as lease:
+            blocking.put(prefix, "v", lease=lease)
+            ends = time.monotonic() + 2
+            while time.monotonic() < ends:
+                time.sleep(0.1)
+                lease.feed()
+            assert blocking.get(prefix) is not None
+            time.sleep(1.5)
+            assert lease.is_lost
+
+    with pytest.raises(LeaseLostError, match="the program has not fed it for 1 s"):
+        await asyncio.to_thread(hold)
+    assert await client.get(prefix) is None
+
+
 # The end.
 
 
@@ -390,7 +409,18 @@ async def test_a_program_ends_with_a_guarded_lease(
     code, is_revoked = WAYS[way]
     text = textwrap.dedent(PROGRAM).format(code=code)
     process = subprocess.Popen(  # noqa: ASYNC220 - its output is awaited in a thread
-        [sys.executable, "-W", "default", "-c", text, shared_server.endpoint, prefix],
+        # From Python 3.12 on, a fork of a process with threads is deprecated.
+        [
+            sys.executable,
+            "-W",
+            "default",
+            "-W",
+            "ignore::DeprecationWarning",
+            "-c",
+            text,
+            shared_server.endpoint,
+            prefix,
+        ],
         cwd=ROOT,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
