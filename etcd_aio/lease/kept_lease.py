@@ -201,7 +201,7 @@ class KeptLease(NotAwaitable):
 
     @property
     def is_held(self) -> bool:
-        """Whether it is held now: it was granted, and neither lost nor ended. Thread-safe, and exact as `is_lost` is."""
+        """Whether it is held now: granted, and neither lost nor ended. Thread-safe, and as exact as `is_lost`."""
         return self._has_begun and not self._is_orphan and not self._gone.is_set() and not self.is_lost
 
     @property

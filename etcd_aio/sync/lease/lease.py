@@ -66,7 +66,7 @@ class Lease(Losable):
 
     @property
     def is_held(self) -> bool:
-        """Whether it is held now: it was granted, and neither lost nor ended. Thread-safe, and exact as `is_lost` is."""
+        """Whether it is held now: granted, and neither lost nor ended. Thread-safe, and as exact as `is_lost`."""
         return self._aio.is_held
 
     @property
