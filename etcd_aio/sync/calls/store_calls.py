@@ -177,9 +177,8 @@ class StoreCalls(KeyCalls):
             on_lost: a function that is called with the error if the lease is lost, in a thread of its own: a thread
                 cannot be cancelled. Leaving raises `LeaseLostError` in any case, and `check()` raises it within the
                 block. Default: None.
-            guard: `"thread"` lets a thread renew the lease, with a connection of its own, so that it is not lost while
-                the loop is blocked or too busy. A process that hangs then looks alive: see `watchdog`. Default: None:
-                the loop renews it.
+            guard: `"thread"` renews the lease by a connection of its own, which `watchdog` needs. The lease of a
+                blocking client is renewed in a thread in any case, so a process that hangs looks alive. Default: None.
             watchdog: seconds within which the program must call `lease.feed()`, again and again; else the lease is
                 lost, and revoked. Only with `guard="thread"`. Default: None: it needs no feeding.
             timeout: seconds for the grant, or for the first renewal.

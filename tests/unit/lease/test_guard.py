@@ -1,4 +1,4 @@
-"""lease/guard.py: the state of a guarded lease, which two threads read and change: deadlines, feeding, and its loss."""
+"""lease/guard.py, lease/guarded_lease.py: the state of a guarded lease, which two threads read and change: deadlines, feeding, and its loss."""
 
 import threading
 
