@@ -6,7 +6,8 @@ it blocks: `allow_in_loop` allows that.
 
 import asyncio
 import inspect
-from collections.abc import Callable, Set
+from collections.abc import Callable
+from collections.abc import Set as AbstractSet
 from contextlib import AbstractContextManager
 from functools import partial, wraps
 from importlib import import_module
@@ -92,7 +93,7 @@ class Lost:
         self._inside: dict[int, tuple[Any, asyncio.Task[Any]]] = {}
         self._cancelled: set[int] = set()
         self._is_told = False
-        self._spares: Set[Any] = frozenset()
+        self._spares: AbstractSet[Any] = frozenset()
 
     def __call__(self, error: Exception) -> None:
         self._is_told = True
@@ -162,7 +163,7 @@ class _Block:
     async def __aenter__(self) -> Any:
         return outward(await in_thread(self._block.__enter__))
 
-    async def __aexit__(self, *raised: Any) -> Any:
+    async def __aexit__(self, *raised: object) -> Any:
         return await in_thread(self._block.__exit__, *raised)
 
 
