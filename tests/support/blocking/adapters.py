@@ -40,6 +40,8 @@ class Adapter:
 
     _sync: Any
     _lost: "Lost | None" = None
+    loop: Any = None
+    """The test's loop, of a client."""
 
     @classmethod
     def around(cls, behind: Any, lost: "Lost | None" = None) -> "Adapter":
@@ -274,7 +276,7 @@ async def _enter(self: Adapter) -> Any:
 
 async def _exit(self: Adapter, *raised: Any) -> Any:
     if self._lost is not None:
-        raised = self._lost.leave(self._sync, raised)  # type: ignore[arg-type]
+        raised = self._lost.leave(self._sync, raised)
     if type(self).__name__ in ("Client", "Session"):
         _CLOSED.add(asyncio.current_task())
     return await in_thread(self._sync.__exit__, *raised)
