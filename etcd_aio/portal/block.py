@@ -66,7 +66,7 @@ class Block(Facade):
         super()._make_again()
 
 
-_held: "Final[set[Inside]]" = set()  # the loop refers to their tasks weakly
+_held: Final[set["Inside"]] = set()  # the loop refers to their tasks weakly
 
 
 class Inside:

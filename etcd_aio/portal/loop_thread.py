@@ -111,7 +111,11 @@ class LoopThread:
         self._is_woken = False  # before the look: what comes later wakes the loop again
         calls = self._calls
         while calls:
-            calls.popleft().step()
+            call = calls.popleft()
+            if self.is_over and not call.is_begun:  # nothing would end it
+                call.fail(ClientClosedError())
+            else:
+                call.step()
 
     def _refuse(self) -> None:
         while self._calls:

@@ -39,7 +39,10 @@ WAITS = {
         barrier.hold()
         barrier.wait_released()
     """,
-    "a double barrier": "from etcd_aio.sync.recipes import DoubleBarrier; DoubleBarrier(client, 'd', count=2).__enter__()",
+    "a double barrier": """
+        from etcd_aio.sync.recipes import DoubleBarrier
+        DoubleBarrier(client, 'double', count=2).__enter__()
+    """,
     "a transaction": "client.stm(lambda tx: (tx.get('a'), time.sleep(300)))",
     "a cache": "cache.wait_revision(2**60, timeout=None)",
     "an exactly-once write": "freeze(); once.put('b', '1', timeout=None)",

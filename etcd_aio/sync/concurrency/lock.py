@@ -39,8 +39,8 @@ class Lock(Losable):
         Raises:
             LockTimeoutError: the lock was not acquired within `timeout`.
             LockLostError: the lease was lost, or the key deleted, while this waited: a deleted key is noticed when the
-                contender before it leaves.
-            ClientUsageError: this object is in use.
+                contender before it leaves. Or this thread holds the lock, and it is lost.
+            ClientUsageError: this object is in use, by another thread, or by this one and it is not `reentrant`.
             EtcdError: no lease was granted, or the key could not be created.
 
         Ctrl-C: the key is deleted within half a second, or in the background.

@@ -6,7 +6,8 @@ it blocks: `allow_in_loop` allows that.
 
 import asyncio
 import inspect
-from collections.abc import Callable, Set
+from collections.abc import Callable
+from collections.abc import Set as AbstractSet
 from contextlib import AbstractContextManager
 from functools import partial, wraps
 from importlib import import_module
@@ -39,6 +40,8 @@ class Adapter:
 
     _sync: Any
     _lost: "Lost | None" = None
+    loop: Any = None
+    """The test's loop, of a client."""
 
     @classmethod
     def around(cls, behind: Any, lost: "Lost | None" = None) -> "Adapter":
@@ -92,7 +95,7 @@ class Lost:
         self._inside: dict[int, tuple[Any, asyncio.Task[Any]]] = {}
         self._cancelled: set[int] = set()
         self._is_told = False
-        self._spares: Set[Any] = frozenset()
+        self._spares: AbstractSet[Any] = frozenset()
 
     def __call__(self, error: Exception) -> None:
         self._is_told = True
@@ -162,7 +165,7 @@ class _Block:
     async def __aenter__(self) -> Any:
         return outward(await in_thread(self._block.__enter__))
 
-    async def __aexit__(self, *raised: Any) -> Any:
+    async def __aexit__(self, *raised: object) -> Any:
         return await in_thread(self._block.__exit__, *raised)
 
 
@@ -273,7 +276,7 @@ async def _enter(self: Adapter) -> Any:
 
 async def _exit(self: Adapter, *raised: Any) -> Any:
     if self._lost is not None:
-        raised = self._lost.leave(self._sync, raised)  # type: ignore[arg-type]
+        raised = self._lost.leave(self._sync, raised)
     if type(self).__name__ in ("Client", "Session"):
         _CLOSED.add(asyncio.current_task())
     return await in_thread(self._sync.__exit__, *raised)

@@ -41,6 +41,8 @@ LEFT_OUT: Final[Mapping[str, str]] = {
     "test_cli_terminal": _NO_CLIENT,
     "test_codec": _TRANSPORT,
     "test_election_cancellation": _TURNS,
+    "test_election_faults::test_one_leader_after_an_outage": _WORK,
+    "test_election_faults::test_work_has_ended_before_the_next_leader_begins": _WORK,
     "test_elections::test_a_leader_is_told_at_once_of_a_key_that_is_deleted": _TASKS,
     "test_elections::test_a_leadership_that_is_not_resumed_is_left_as_it_was": _TURNS,
     "test_elections::test_entering_an_election_itself_says_what_to_enter": _TEXT,
@@ -75,7 +77,7 @@ LEFT_OUT: Final[Mapping[str, str]] = {
     "test_leases::test_grants_that_are_cancelled_leave_no_lease": _TURNS,
     "test_lifetime::test_use_from_another_loop_fails_at_once": _OTHER_LOOP,
     "test_locks::test_a_release_of_a_lost_lock_raises_and_lets_a_cancellation_go_on": _CANCEL,
-    "test_locks::test_after_a_stop_of_the_loop_all_of_100_holders_find_themselves_lost_and_no_fenced_write_is_applied": _STALL,
+    "test_locks::test_after_a_stop_of_the_loop_all_of_100_holders_find_themselves_lost_and_no_fenced_write_is_applied": _STALL,  # noqa: E501
     "test_locks::test_cancelled_at_every_turn_of_the_loop_and_nothing_stays": _TURNS,
     "test_locks::test_closing_within_the_block_is_not_cut_short": _CANCEL,
     "test_locks::test_is_lost_is_right_in_another_thread_while_the_loop_is_blocked": _STALL,
@@ -125,7 +127,7 @@ FROM_CONTRACTS: Final = frozenset(
         "test_tls::test_a_context_of_the_users_stays_as_it_is",
     }
 )
-"""The only tests with a client of contracts that are about engines else; integration tests have modules of these names."""
+"""Tests with a client, in contracts that are about engines else. Integration tests have modules of these names, too."""
 
 
 def reason_of(item: pytest.Item) -> str | None:

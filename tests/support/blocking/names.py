@@ -23,9 +23,9 @@ def replaced() -> Iterator[None]:
     All of the library is imported before, so that no module of it gets an adapter. Test modules that were imported
     before, as `conftest.py` is, get the adapters for good.
     """
-    for module in pkgutil.walk_packages(etcd_aio.__path__, "etcd_aio."):
-        if not module.name.startswith(("etcd_aio.contrib.", "etcd_aio.__main__")):
-            import_module(module.name)
+    for found in pkgutil.walk_packages(etcd_aio.__path__, "etcd_aio."):
+        if not found.name.startswith(("etcd_aio.contrib.", "etcd_aio.__main__")):
+            import_module(found.name)
     made = adapters() | functions()
     install()
     with pytest.MonkeyPatch.context() as patch:

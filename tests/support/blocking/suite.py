@@ -1,5 +1,6 @@
-"""`--blocking`: integration tests, and contracts that go through a client, run through `etcd_aio.sync`, by adapters that have the interface of asyncio.
+"""`--blocking`: integration tests, and contracts that go through a client, run through `etcd_aio.sync`.
 
+Adapters have the interface of asyncio.
 `adapters.py` has the adapters, `names.py` gives them to the test modules, and `left_out.py` names what is left out.
 """
 

@@ -6,6 +6,7 @@ import threading
 from collections.abc import Callable
 from concurrent.futures import CancelledError as FutureCancelledError
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
 from inspect import isawaitable
 from queue import SimpleQueue
 from typing import Any, Final
@@ -14,7 +15,6 @@ from weakref import WeakKeyDictionary
 import etcd_aio.portal as portal
 from etcd_aio.base.aio import resolve
 from etcd_aio.portal.call import Call
-
 
 LOST: Final = "lost"
 """The message of the cancellation of a task whose block is lost."""
@@ -97,7 +97,8 @@ class Work:
             elif self._call is not None:
                 self._call._inbox.append(_Interruption())  # type: ignore[arg-type]
                 thread = self._call._submit.__self__  # type: ignore[attr-defined]
-                thread._loop.call_soon_threadsafe(self._call._signal)
+                with suppress(RuntimeError):  # the loop has ended, and has told the call
+                    thread._loop.call_soon_threadsafe(self._call._signal)
 
     def waits_for(self, call: Call[Any] | None) -> None:
         """The thread begins or ends to wait for a call."""
