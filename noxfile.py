@@ -36,8 +36,9 @@ BLOCKING = (
     "tests/contract/test_texts_of_peers.py",
     *(
         f"tests/integration/test_{name}.py"
-        for name in ("kv", "txn", "scan", "watch", "locks", "rwlocks", "semaphores", "single_key", "recipes", "policies")
+        for name in ("kv", "txn", "scan", "watch", "locks", "rwlocks", "semaphores", "single_key", "recipes")
     ),
+    "tests/integration/test_policies.py",
 )
 CONTRIB = ("tests/contrib",)
 EXAMPLES = ("tests/examples", "tests/benchmarks")

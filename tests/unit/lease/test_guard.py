@@ -1,4 +1,4 @@
-"""lease/guard.py, lease/guarded_lease.py: the state of a guarded lease, which two threads read and change: deadlines, feeding, and its loss."""
+"""lease/guard.py, lease/guarded_lease.py: a lease that two threads use: deadlines, feeding, loss."""
 
 import threading
 
