@@ -122,7 +122,7 @@ class Inside:
         return await losable.lost() if getattr(losable, "is_lost", False) else None
 
     def ended(self) -> bool:
-        """What leaving has come to as the loop's thread has ended.
+        """The result of leaving, once it has been left.
 
         Raises:
             BaseException: what it has raised.

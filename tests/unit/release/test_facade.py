@@ -33,8 +33,6 @@ NOT_IN_FACADES = {  # besides `tables.EXCLUDED`: the reason
 OTHER_PARAMETERS = {  # those that a facade lacks, and those that it has besides
     "Client.__init__": (set(), {"allow_in_loop"}),
     "Lock.__init__": ({"reentrant"}, set()),
-    "Session.lock": ({"reentrant"}, set()),
-    "Store.lock": ({"reentrant"}, set()),
 }
 
 SOURCES = Sources(ROOT)
