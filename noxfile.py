@@ -36,8 +36,9 @@ BLOCKING = (
     "tests/contract/test_texts_of_peers.py",
     *(
         f"tests/integration/test_{name}.py"
-        for name in ("kv", "txn", "scan", "watch", "locks", "rwlocks", "semaphores", "single_key", "recipes", "policies")
+        for name in ("kv", "txn", "scan", "watch", "locks", "rwlocks", "semaphores", "single_key", "recipes")
     ),
+    "tests/integration/test_policies.py",
 )
 CONTRIB = ("tests/contrib",)
 EXAMPLES = ("tests/examples", "tests/benchmarks")
@@ -345,6 +346,13 @@ def fake_suites(session: nox.Session) -> None:
     """etcd's tests, and those of other clients, on the fake's server and on a real one; `-- rust` for some."""
     install(session, "test")
     session.run("python", "-m", "tests.fake_suites.run", *session.posargs)
+
+
+@nox.session
+def outside(session: nox.Session) -> None:
+    """The tests of other clients, with `etcd_aio` in their place; `-- etcd3` for one, `-- etcd3 --own` as they are."""
+    install(session, "test")
+    session.run("python", "-m", "tests.outside.run", *session.posargs)
 
 
 @nox.session

@@ -31,7 +31,10 @@ WEIGHTS: Final = {
     "examples.md": 0.6,
     **{
         f"how-to/{guide}.md": 2.0
-        for guide in ("watches", "locks", "leader-election", "leases", "retries", "errors", "transactions", "testing")
+        for guide in (
+            *("watches", "locks", "leader-election", "leases", "retries", "errors", "transactions", "testing"),
+            *("blocking-code", "coming-from-etcd3"),
+        )
     },
 }
 

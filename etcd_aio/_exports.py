@@ -43,7 +43,7 @@ EXPORTS = {
         "etcd_aio.arguments.blocks": "cancels_block checked_margin",
         "etcd_aio.arguments.checks": (
             "KeyLike LeaseLike MIN_INT64 ValueLike check_text encode_key finite_seconds flag is_encodable "
-            "lease_id parse_word to_bytes whole_number "
+            "lease_id one_of parse_word to_bytes whole_number "
         ),
         "etcd_aio.arguments.functions": "check_async_function check_awaitable",
         "etcd_aio.arguments.host_port": "split_host_port",
@@ -111,6 +111,32 @@ EXPORTS = {
         "etcd_aio.codec.watch_replies": "WatchReplyDecoder leading_watch_id",
         "etcd_aio.codec.wire": "MAX_DEPTH",
     },
+    "etcd_aio.compat": {
+        "etcd_aio.compat.clients": "CLIENTS install",
+    },
+    "etcd_aio.compat.aetcd": {
+        "etcd_aio.compat.aetcd": "exceptions leases locks members rpc rtypes transactions utils watcher",
+        "etcd_aio.compat.aetcd.client": "Alarm Client Status",
+        "etcd_aio.compat.aetcd.exceptions": (
+            "ClientError ConnectionFailedError ConnectionTimeoutError DuplicateLeaseError InternalError "
+            "InvalidArgumentError PreconditionFailedError RevisionCompactedError UnauthenticatedError "
+            "WatchTimeoutError "
+        ),
+        "etcd_aio.compat.aetcd.leases": "Lease",
+        "etcd_aio.compat.aetcd.locks": "Lock",
+        "etcd_aio.compat.aetcd.members": "Member",
+        "etcd_aio.compat.aetcd.rtypes": (
+            "Delete DeleteRange Event EventKind Get GetRange KeyValue Put ResponseHeader Watch "
+        ),
+        "etcd_aio.compat.aetcd.transactions": "Transactions",
+        "etcd_aio.compat.aetcd.watcher": "Watcher WatcherCallback",
+    },
+    "etcd_aio.compat.etcd3gw": {
+        "etcd_aio.compat.etcd3gw": "exceptions lease lock types utils watch",
+        "etcd_aio.compat.etcd3gw.client": "Etcd3Client client",
+        "etcd_aio.compat.etcd3gw.lease": "Lease",
+        "etcd_aio.compat.etcd3gw.lock": "Lock",
+    },
     "etcd_aio.concurrency": {
         "etcd_aio.concurrency.election": "Election Leaders",
         "etcd_aio.concurrency.holding": "Holding",
@@ -128,6 +154,7 @@ EXPORTS = {
         "etcd_aio.config.certificates": "CertificateFiles",
         "etcd_aio.config.endpoints": "endpoints_from resolver_from",
         "etcd_aio.config.environ": "read_environment",
+        "etcd_aio.config.guard": "guard_options",
         "etcd_aio.config.options": "ClientOptions TEXT_OPTIONS check_options read_option",
         "etcd_aio.config.security": "EndpointSecurity",
         "etcd_aio.config.settings": "Settings TLSFiles client_options",
@@ -221,9 +248,10 @@ EXPORTS = {
     },
     "etcd_aio.lease": {
         "etcd_aio.lease.calls": "Leases",
-        "etcd_aio.lease.keeper": "LeaseKeeper",
+        "etcd_aio.lease.guard": "Guard",
+        "etcd_aio.lease.keeper": "LeaseKeeper MakeGuardClient",
         "etcd_aio.lease.kept_lease": "KeptLease OnDoubt OnEnd",
-        "etcd_aio.lease.lease": "Lease OnLost",
+        "etcd_aio.lease.lease": "Lease LeaseGuard OnLost",
         "etcd_aio.lease.loans": "LeaseSource Loan OnLoss",
         "etcd_aio.lease.pool": "LeasePool",
         "etcd_aio.types": (

@@ -19,13 +19,14 @@ OF_OTHERS = {
     *("SSL_CERT_FILE", "SSL_CERT_DIR", "OTEL_PYTHON_DISABLED_INSTRUMENTATIONS", "PYTHONASYNCIODEBUG"),
     *("PYTHONDEVMODE", "HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY"),
     "ETCD_AIO_ACCELERATOR",  # of the build, in hatch_build.py
+    "ETCD3GW_API_PATH",
 }
 # The modules that touch the variables of the process; those of a module that is not here would be seen by no test.
 READERS = {
     *("etcd_aio/client.py", "etcd_aio/cli/child.py", "etcd_aio/cli/completion.py", "etcd_aio/cli/session.py"),
     *("etcd_aio/cli/watch.py", "etcd_aio/cli/watch_command.py", "etcd_aio/base/accelerator.py"),
     *("etcd_aio/testing/binaries.py", "etcd_aio/testing/commands.py", "etcd_aio/testing/ports.py"),
-    *("etcd_aio/testing/server.py", "pytest_etcd_aio/options.py"),
+    *("etcd_aio/testing/server.py", "etcd_aio/compat/etcd3gw/client.py", "pytest_etcd_aio/options.py"),
 }
 
 

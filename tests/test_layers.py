@@ -22,6 +22,7 @@ MAY_USE: dict[str, frozenset[str]] = {
     "__main__": frozenset({"cli"}),
     "cli": frozenset({"codec", "concurrency", "config", "fake", "mirror", "pb", "services"}),
     "contrib": frozenset({"cache", "concurrency", "methods", "services"}),
+    "compat": frozenset({"sync"}),
     "sync": frozenset(
         {
             *{
@@ -63,7 +64,7 @@ MAY_USE: dict[str, frozenset[str]] = {
     "config": frozenset({"balancer", "discovery", "error_handler", "transport"}),
     "watch": frozenset({"error_handler", "kv"}),
     "kv": frozenset({"error_handler"}),
-    "lease": frozenset({"error_handler"}),
+    "lease": frozenset({"error_handler", "portal"}),
     "admin": frozenset({"error_handler"}),
     "discovery": frozenset({"balancer"}),
     "error_handler": frozenset({"balancer", "transport"}),
@@ -101,7 +102,7 @@ MESSAGES_ORDER: dict[str, frozenset[str]] = {
 # What stands on the public client, whose methods import it at its first use. Besides `BASE`, such a package
 # may use the names of `etcd_aio.__all__`; no messages, and no other such package but those in `MAY_USE`.
 ON_THE_CLIENT = frozenset(
-    {"cache", "cli", "concurrency", "contrib", "mirror", "once", "recipes", "services", "sync", "views"}
+    {"cache", "cli", "compat", "concurrency", "contrib", "mirror", "once", "recipes", "services", "sync", "views"}
 )
 # What a function may import when it runs, and annotations may name, although it stands above.
 MAY_USE_LATER = {
@@ -172,6 +173,12 @@ PURE = (
     "cli/top_model",
     "cli/txn_grammar",
     "codec",
+    "compat/_limits",
+    "compat/_ranges",
+    "compat/aetcd/exceptions",
+    "compat/aetcd/transactions",
+    "compat/etcd3gw/_json",
+    "compat/etcd3gw/_operations",
     "concurrency/leaders",
     "concurrency/permits",
     "concurrency/place",
@@ -473,7 +480,7 @@ def test_folders_are_two_levels_deep_at_most() -> None:
     for path in sources():
         # A folder for each project, recipe and engine that needs several files.
         parts = path.relative_to(PACKAGE / "sync" if package_of(path) == "sync" else PACKAGE).parts
-        has_folders = parts[0] in ("contrib", "recipes", "transport")
+        has_folders = parts[0] in ("compat", "contrib", "recipes", "transport")
         assert len(parts) <= (3 if has_folders else 2), path
 
 

@@ -25,10 +25,23 @@ NAMED_BY_NO_UNIT_TEST = {  # the reason, or the tests that test them
     "tests/integration/test_cache.py": {
         *("cache/freshness.py", "cache/replicator.py", "cache/results.py", "errors/cache.py"),
     },
+    "tests/integration/test_compat_aetcd.py": {
+        *("compat/aetcd/client.py", "compat/aetcd/leases.py", "compat/aetcd/locks.py"),
+        *("compat/aetcd/members.py", "compat/aetcd/watcher.py"),
+    },
+    "tests/integration/test_compat_etcd3.py": {
+        *("compat/etcd3/client.py", "compat/etcd3/leases.py", "compat/etcd3/locks.py", "compat/etcd3/members.py"),
+        *("compat/etcd3/watch.py", "compat/etcd3/_endpoints.py", "compat/etcd3/_kv_stub.py"),
+        *("compat/etcd3/_requests.py", "compat/etcd3/_values.py"),
+    },
+    "tests/integration/test_compat_etcd3gw.py": {
+        *("compat/etcd3gw/client.py", "compat/etcd3gw/lease.py", "compat/etcd3gw/lock.py", "compat/etcd3gw/types.py"),
+        "compat/etcd3gw/watch.py",
+    },
     "tests/integration/test_elections.py": {"concurrency/leadership.py"},
     "tests/integration/test_fake_command.py": {"cli/fake.py"},
     "tests/integration/test_fake_served.py": {
-        *("fake/documents.py", "fake/listener.py", "fake/served_calls.py", "fake/served_connection.py"),
+        *("fake/documents.py", "fake/served_calls.py", "fake/served_connection.py"),
     },
     "tests/integration/test_fake_truth.py": {"fake/ranges.py"},
     "tests/integration/test_follow.py": {"mirror/follow.py"},

@@ -169,6 +169,32 @@ class Maintenance:
             header = alarm_result(await self._invoker.unary(methods.ALARM, request, timeout=left, retry=retry)).header
         return AlarmResult(header, chosen)
 
+    async def raise_alarm(
+        self,
+        alarm: AlarmLike,
+        member: MemberLike | None = None,
+        *,
+        timeout: Timeout = UNSET,
+        retry: RetryMode | None = None,
+    ) -> AlarmResult:
+        """Raise an alarm, as etcd does itself. With `"nospace"` the cluster accepts no writes until it is disarmed.
+
+        This is for tests, and to stop all writes on purpose. It is safe to repeat.
+
+        Args:
+            alarm: the kind.
+            member: the member that has the problem. Default: none; the alarm is listed with the member id 0.
+
+        Returns:
+            AlarmResult: the alarm.
+        """
+        request = pb.AlarmRequest(
+            action=pb.AlarmRequestAlarmAction.ACTIVATE,
+            member_id=0 if member is None else member_id(member),
+            alarm=ALARM_TYPES[parse_word(Alarm, alarm, "alarm")],
+        )
+        return alarm_result(await self._invoker.unary(methods.ALARM, request, timeout=timeout, retry=retry))
+
     # Leadership and versions.
 
     async def move_leader(

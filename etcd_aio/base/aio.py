@@ -24,14 +24,15 @@ ATTEMPT_SECONDS: Final = 10.0
 _LONGEST_ATTEMPT: Final = 60.0  # for answers that take long
 
 
-def start_task(work: Coroutine[object, object, T], *, name: str) -> "asyncio.Task[T]":
+def start_task(work: Coroutine[object, object, T], *, name: str, context: Context | None = None) -> "asyncio.Task[T]":
     """Start a task that belongs to the task that starts it, and has its context variables.
 
     Args:
         work: what the task runs, from the next turn of the loop on.
         name: of the task, for logs and debuggers.
+        context: other context variables, such as those of a caller in another thread.
     """
-    return asyncio.Task(work, loop=asyncio.get_running_loop(), name=name)
+    return asyncio.Task(work, loop=asyncio.get_running_loop(), name=name, context=context)
 
 
 def start_background_task(work: Coroutine[object, object, T], *, name: str) -> "asyncio.Task[T]":

@@ -122,7 +122,7 @@ class Inside:
         return await losable.lost() if getattr(losable, "is_lost", False) else None
 
     def ended(self) -> bool:
-        """The result of leaving, once it has been left.
+        """The outcome of leaving, once the loop's thread has ended.
 
         Raises:
             BaseException: what it has raised.

@@ -17,7 +17,7 @@ from inspect import iscoroutine
 from threading import current_thread
 from typing import Any, Final, Generic, TypeVar, cast
 
-from etcd_aio.base.aio import resolve
+from etcd_aio.base.aio import resolve, start_task
 from etcd_aio.base.user import CALLER
 from etcd_aio.errors import ClientClosedError, EtcdError, ForkedError
 
@@ -56,6 +56,7 @@ class Call(Generic[T]):
         "_submit",
         "_task",
         "_undo",
+        "_work",
     )
 
     def __init__(
@@ -78,6 +79,7 @@ class Call(Generic[T]):
         self._is_signalled = self._is_over = self._is_interrupted = self._is_taken_back = self._is_settled = False
         self._error: BaseException | None = None
         self._result: object = None
+        self._work: Coroutine[Any, Any, object]
         self._task: asyncio.Task[object] | None = None
         self._inbox: deque[CallerWork] = deque()
 
@@ -108,8 +110,8 @@ class Call(Generic[T]):
             self.fail(error)
             return
         if iscoroutine(result):
-            loop = asyncio.get_running_loop()
-            self._task = asyncio.Task(_boxed(result), loop=loop, name="etcd_aio.call", context=self._context)
+            self._work = result
+            self._task = start_task(_boxed(result), name="etcd_aio.call", context=self._context)
             self._task.add_done_callback(self._ended)
         else:
             self._result = result
@@ -119,6 +121,7 @@ class Call(Generic[T]):
         try:
             result = task.result()
         except BaseException as error:
+            self._work.close()  # a task that is cancelled before it starts never awaits it
             self._error = error
         else:
             if type(result) is _Raised:

@@ -6,7 +6,7 @@ from functools import partial
 from typing import Any, Self, TypeAlias
 
 from etcd_aio.base.aio import start_background_task
-from etcd_aio.errors import EtcdError, InvalidRequestError
+from etcd_aio.errors import ClientUsageError, EtcdError, InvalidRequestError
 from etcd_aio.portal.block import Block
 from etcd_aio.portal.callback import own_thread
 from etcd_aio.portal.facade import Facade
@@ -60,7 +60,7 @@ class Losable(LosableMaker, Block):
 
         Raises:
             LockLostError, LeadershipLostError, LeaseLostError, JobLostError: it was lost.
-            NotHeldError, NotLeaderError: it is not held.
+            NotHeldError, NotLeaderError, ClientUsageError: it is not held.
         """
         losable = _losable(self._aio)
         holds = getattr(losable, "is_held", None)
@@ -69,7 +69,9 @@ class Losable(LosableMaker, Block):
             if error is not None:
                 raise error
         elif holds is False:
-            losable.fencing_token  # noqa: B018 # raises, since there is none
+            if hasattr(type(losable), "fencing_token"):
+                losable.fencing_token  # noqa: B018 # raises, since there is none
+            raise ClientUsageError("the lease is not held: it was not entered, or it has ended")
 
 
 def _losable(aio: Any) -> Any:

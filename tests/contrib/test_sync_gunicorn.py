@@ -1,4 +1,4 @@
-"""Blocking clients in `gunicorn --preload`: made before the workers are forked, used by their threads and the master."""
+"""Blocking clients in `gunicorn --preload`: made before the fork, used by the workers' threads and the master."""
 
 import os
 import time

@@ -16,25 +16,14 @@ import sys
 import time
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from functools import cache
 from typing import Final
 
 from tests.etcdctl_suite.build import RELEASES, BuildError, Built, build, suites_of
 from tests.etcdctl_suite.deviations import known
 from tests.etcdctl_suite.outcomes import Comparison, Outcome, counts, outcome_of, table
+from tests.support.apart import apart, is_apart
 
 _MINUTES: Final = 60  # for one test function: some run a thousand commands and more
-# A network and processes of its own: tests have fixed ports, and leave servers behind when they fail.
-_APART: Final = ("unshare", "--net", "--pid", "--fork", "--kill-child", "--mount-proc")
-
-
-@cache
-def is_apart() -> bool:
-    """Whether this machine lets a test have its own network."""
-    try:
-        return subprocess.run([*_APART, "ip", "link"], capture_output=True, check=False).returncode == 0
-    except OSError:
-        return False
 
 
 def listed(built: Built, suite: str, only: str) -> list[str]:
@@ -50,14 +39,12 @@ def run_test(built: Built, suite: str, test: str, who: str) -> Outcome:
     programs = built.programs(who)
     command = [str(built.tests(suite)), "-test.v", f"-test.run=^{test}$", f"-test.timeout={_MINUTES}m"]
     command += [f"-bin-dir={programs}"]
-    if is_apart():
-        command = [*_APART, "sh", "-c", 'ip link set lo up && exec "$@"', "sh", *command]
     log = built.log(who, suite, test)
     log.parent.mkdir(parents=True, exist_ok=True)
     with log.open("wb") as file:
         try:
             subprocess.run(
-                command,
+                apart(command),
                 cwd=built.working(suite),
                 stdin=subprocess.DEVNULL,
                 stdout=file,

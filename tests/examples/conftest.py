@@ -32,7 +32,8 @@ def run(environment: dict[str, str], tmp_path: Path) -> Run:
     """Run Python with these arguments and with warnings as errors. It must exit with 0. Returns its output."""
 
     def run(*arguments: str, **more: str) -> str:
-        command = [sys.executable, "-X", "dev", "-W", "error", *arguments]
+        fork = "ignore:This process:DeprecationWarning"  # of Python 3.12: a page forks beside threads
+        command = [sys.executable, "-X", "dev", "-W", "error", "-W", fork, *arguments]
         done = subprocess.run(
             command, cwd=tmp_path, env=environment | more, capture_output=True, text=True, timeout=120, check=False
         )

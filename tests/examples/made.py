@@ -38,6 +38,7 @@ from etcd_aio.fake.releases import RELEASES
 from etcd_aio.transport import TransportOptions
 from pytest_etcd_aio import fixtures
 from pytest_etcd_aio.options import OPTIONS
+from release.api import public_names
 from release.public import PUBLIC
 from tests.evidence import page, results
 from tests.examples.blocks import read
@@ -476,6 +477,21 @@ def public_modules() -> str:
     return table(("module", "has"), ((f"`{module}`", text) for module, text in PUBLIC.items()))
 
 
+def sync_classes() -> str:
+    """The mkdocstrings directives of all blocking classes, by module."""
+    parts: list[str] = []
+    shown: set[str] = set()
+    found = public_names()
+    for module in (name for name in PUBLIC if name.startswith("etcd_aio.sync")):
+        names = [name for name in found if name.rpartition(".")[0] == module and found[name] not in shown]
+        shown.update(found[name] for name in names)
+        if names:
+            parts.append(f"## {module}")
+        options = "    options:\n      heading_level: 3\n      inherited_members: true"
+        parts += [f"::: {name}\n{options}" for name in names]
+    return "\n\n".join(parts)
+
+
 def fake_releases() -> str:
     """What a fake etcd can be."""
     rows = ((f'`"{name}"`', release.version) for name, release in RELEASES.items())
@@ -516,7 +532,7 @@ MADE: Final[Mapping[str, Callable[[], str]]] = {
         *(failover_reads, failover_writes, error_tree, errors),
         *(evidence_claims, evidence_releases, evidence_clients, evidence_faults, evidence_sabotages),
         *(client_options, client_calls),
-        *(public_modules, fake_refused, fake_releases, fake_reasons, pytest_fixtures, pytest_options),
+        *(public_modules, sync_classes, fake_refused, fake_releases, fake_reasons, pytest_fixtures, pytest_options),
     )
 }
 

@@ -18,6 +18,7 @@ import etcd_aio.fake.time
 import etcd_aio.testing
 from etcd_aio import Client, admin
 from etcd_aio.calls import KeyCalls
+from etcd_aio.sync import Client as SyncClient
 from etcd_aio.testing import EtcdServer, ServerTLS
 from release import api
 from release.public import INTERNAL, PUBLIC
@@ -71,7 +72,8 @@ def test_python_blocks_run_and_print_the_output_on_the_page(page: Path, own_serv
     assert PLACEHOLDER in text or WITH_TLS in text or "Etcd" in text, "it connects to a server that no test controls"
     ports = "ports=(2379, 2380)", "ports=None"
     own = WITH_TLS if own_server.endpoint.startswith("https") else PLACEHOLDER
-    run("-m", "tests.examples.page", str(page), own, own_server.endpoint, *ports)
+    port = "port=2379", f"port={own_server.endpoint.rpartition(':')[2]}"
+    run("-m", "tests.examples.page", str(page), own, own_server.endpoint, *ports, *port)
 
 
 @pytest.mark.parametrize("page", ALL, ids=name)
@@ -99,6 +101,7 @@ SEARCHED = (
     *("fastapi", "starlette", "aiohttp", "django", "celery", "jupyter", "gunicorn", "kubernetes", "docker", "sigterm"),
     *("pytest-asyncio", "fixture", "trio", "anyio", "uvloop", "windows", "macos", "idempotent", "hedging"),
     *("clientv3", "jetcd", "python-etcd3", "healthcheck", "maybe_applied", "too many calls", "graceful shutdown"),
+    *("etcd3gw", "aetcd", "flask", "blocking", "ctrl-c", "keyboardinterrupt", "multiprocessing"),
 )
 
 
@@ -111,6 +114,7 @@ def test_there_are_pages_and_blocks_to_run() -> None:
     assert len(RUNNABLE) >= 24
     assert sum(len(python_blocks(read(page))) for page in RUNNABLE) >= 120
     assert [page.stem for page in ALL if any(block.file is not None for block in python_blocks(read(page)))] == [
+        "flask-django-celery",  # run by tests/contrib/test_sync_page.py
         "http-and-grpc-clients",  # run by tests/contrib/test_discovery_page.py
         "live-configuration",  # run by tests/contrib/test_web_page.py
         "telemetry",  # run by tests/contrib/test_otel_page.py
@@ -121,6 +125,7 @@ def test_there_are_pages_and_blocks_to_run() -> None:
 
 COMMANDS = (
     r"pip install (nox|\"?\.)|nox -s [\w-]+|python -m (asyncio|etcd_aio\.testing\.build)$|pytest --etcd-|"
+    r"python -m etcd_aio\.compat \w+ -- |"
     r"etcd-aio \S|etcdctl put|printf .* \| etcdctl txn$|source <\(etcd-aio completion"
 )
 
@@ -196,7 +201,7 @@ def test_the_calls_on_a_page_exist(page: Path) -> None:
     text = re.sub(r"client\.(md|py)|(rpc|etcd_aio)\.client\.", "", read(page))  # files, and names of metrics
     for call in re.findall(r"(?<![-\w])client((?:\.\w+)+)", text):
         _, first, *rest = call.split(".")
-        value = getattr(Client, first, KeyCalls.__annotations__.get(first))
+        value = getattr(Client, first, KeyCalls.__annotations__.get(first, getattr(SyncClient, first, None)))
         assert value is not None, f"client{call}"
         if rest and isinstance(value, property):
             assert hasattr(get_type_hints(value.fget, localns=names)["return"], rest[0]), f"client{call}"

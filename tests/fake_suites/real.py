@@ -18,13 +18,29 @@ _VERSION: Final = "3.7"
 
 
 @asynccontextmanager
-async def real_cluster(port: int, members: int, flags: Sequence[str] = ()) -> AsyncIterator[list[str]]:
-    """A real cluster; the members take the ports behind the first one, and yields their endpoints."""
+async def real_cluster(
+    port: int, members: int, flags: Sequence[str] = (), *, is_found_by_name: bool = False
+) -> AsyncIterator[list[str]]:
+    """A real cluster; the members take the ports behind the first one, and yields their endpoints.
+
+    Args:
+        port: of the first member.
+        members: how many.
+        flags: of each.
+        is_found_by_name: whether `pgrep -f -- '--name pifpaf1'` finds a member, as two of the suites look for them.
+    """
     names = [f"pifpaf{number}" for number in range(members)]  # as two of the suites want
     ports = {name: (port + number, port + 100 + number) for number, name in enumerate(names)}
     membership = Membership({name: f"http://127.0.0.1:{peer}" for name, (_, peer) in ports.items()})
     servers = [
-        EtcdServer(name, ports=ports[name], membership=membership, version=_VERSION, flags=flags, start_timeout=60.0)
+        EtcdServer(
+            name,
+            ports=ports[name],
+            membership=membership,
+            version=_VERSION,
+            flags=[*flags, *(("--name", name) if is_found_by_name else ())],
+            start_timeout=60.0,
+        )
         for name in names
     ]
     async with AsyncExitStack() as stack:

@@ -15,7 +15,6 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from functools import cache
 from pathlib import Path
 from typing import Final
 
@@ -23,26 +22,15 @@ from benchmarks.environments import UnavailableError, default_cache
 from tests.fake_suites.differences import KNOWN
 from tests.fake_suites.steps import Suite
 from tests.fake_suites.table import SUITES
+from tests.support.apart import apart, is_apart
 
 _SERVERS: Final = ("real", "fake")
 _SECONDS: Final = 2400.0  # for one suite on one server
-# A network of its own, since the port is fixed, and no process is left behind.
-_APART: Final = ("unshare", "--net", "--pid", "--fork", "--kill-child", "--mount-proc")
-_WITH_LOOPBACK: Final = ("sh", "-c", 'ip link set lo up && exec "$@"', "sh")
 _PORT: Final = 2379
 
 
 class RunError(Exception):
     """A suite could not be run to its end."""
-
-
-@cache
-def _is_apart() -> bool:
-    """Whether this machine lets a suite have its own network."""
-    try:
-        return subprocess.run([*_APART, "ip", "link"], capture_output=True, check=False).returncode == 0
-    except OSError:
-        return False
 
 
 def _is_free() -> bool:
@@ -57,17 +45,15 @@ def outcomes_of(suite: Suite, server: str, folder: Path) -> dict[str, str]:
         UnavailableError: the port is taken.
         RunError: the run has not ended as it should.
     """
-    if not _is_apart() and not _is_free():
+    if not is_apart() and not _is_free():
         raise UnavailableError(f"port {_PORT} is taken, and this machine has no networks for processes")
     file = folder / f"{suite.name}-{server}.json"
     file.unlink(missing_ok=True)
     log = file.with_suffix(".log")
     log.unlink(missing_ok=True)
     words = [sys.executable, "-m", "tests.fake_suites.inside", suite.name, server, str(folder), str(file)]
-    if _is_apart():
-        words = [*_APART, *_WITH_LOOPBACK, *words]
     try:
-        done = subprocess.run(words, check=False, timeout=_SECONDS)
+        done = subprocess.run(apart(words), check=False, timeout=_SECONDS)
     except subprocess.TimeoutExpired:
         raise RunError(f"the run on the {server} server has no end; see {log}") from None
     if done.returncode or not file.exists():

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from etcd_aio import Client, EtcdError, op
-from etcd_aio.admin import Alarm, DowngradeAction, DowngradeInfo
+from etcd_aio.admin import ActiveAlarm, Alarm, DowngradeAction, DowngradeInfo
 from etcd_aio.cli.top_metrics import read_metrics
 from etcd_aio.errors import (
     BadLeaderTransfereeError,
@@ -134,6 +134,17 @@ async def test_a_full_database_raises_an_alarm_that_is_disarmed_after_making_spa
         assert not await client.maintenance.disarm("corrupt")
         assert (await client.maintenance.disarm("nospace", alarm.member_id)).alarms == (alarm,)
         assert not await client.maintenance.alarms()
+        await client.put("k", "v")
+
+
+async def test_an_alarm_can_be_raised_on_purpose() -> None:
+    async with EtcdServer() as server, Client(server.endpoint) as client:
+        member = (await client.maintenance.status(server.endpoint)).header.member_id
+        assert (await client.maintenance.raise_alarm("nospace")).alarms == (ActiveAlarm(0, Alarm.NOSPACE),)
+        assert (await client.maintenance.raise_alarm("nospace", member)).alarms == (ActiveAlarm(member, Alarm.NOSPACE),)
+        with pytest.raises(NoSpaceError):
+            await client.put("k", "v")
+        assert len((await client.maintenance.disarm("nospace")).alarms) == 2
         await client.put("k", "v")
 
 

@@ -13,7 +13,10 @@ from typing import Any, Final
 from etcd_aio import KeyValue
 from etcd_aio.kv import op, operations
 
-_HANDS_ON: Final = ("etcd_aio.types.", "etcd_aio.cli.", "etcd_aio.views.prefix", "etcd_aio.views.translate")
+_HANDS_ON: Final = (
+    *("etcd_aio.types.", "etcd_aio.cli.", "etcd_aio.compat."),
+    *("etcd_aio.views.prefix", "etcd_aio.views.translate"),
+)
 
 LEFT_OUT: Final = frozenset({"value", "lease"})
 

@@ -281,6 +281,7 @@ async def maintenance(client: Client, path: Path) -> None:
     disarmed = await client.maintenance.disarm("nospace", member=7)
     assert_type([one.alarm for one in disarmed.alarms], list[Alarm])
     await client.maintenance.disarm(Alarm.CORRUPT)
+    assert_type(await client.maintenance.raise_alarm("nospace", 7), AlarmResult)
     await client.maintenance.disarm("none")  # type: ignore[arg-type]
     assert_type(await client.maintenance.move_leader(7), MoveLeaderResult)
     assert_type(await client.maintenance.downgrade(DowngradeAction.VALIDATE, "3.6.0"), DowngradeResult)

@@ -116,6 +116,27 @@ class Maintenance(Facade):
         """
         return self._run(self._aio.disarm, alarm, member, timeout=timeout, retry=retry)
 
+    def raise_alarm(
+        self,
+        alarm: AlarmLike,
+        member: int | Member | None = None,
+        *,
+        timeout: Timeout = UNSET,
+        retry: RetryMode | None = None,
+    ) -> AlarmResult:
+        """Raise an alarm, as etcd does itself. With `"nospace"` the cluster accepts no writes until it is disarmed.
+
+        This is for tests, and to stop all writes on purpose. It is safe to repeat.
+
+        Args:
+            alarm: the kind.
+            member: the member that has the problem. Default: none; the alarm is listed with the member id 0.
+
+        Returns:
+            AlarmResult: the alarm.
+        """
+        return self._run(self._aio.raise_alarm, alarm, member, timeout=timeout, retry=retry)
+
     def move_leader(
         self, to: int | Member, *, timeout: Timeout = UNSET, retry: RetryMode | None = None
     ) -> MoveLeaderResult:

@@ -20,7 +20,7 @@ from etcd_aio.errors import (
     UnknownEndpointError,
 )
 from etcd_aio.methods import ALARM, DEFRAGMENT, DOWNGRADE, HASH, HASH_KV, STATUS
-from etcd_aio.types import ActiveAlarm, Alarm, DowngradeInfo, HashKVResult
+from etcd_aio.types import ActiveAlarm, Alarm, DowngradeInfo, HashKVResult, Member
 from tests.support.answers import always, asked, header, requests
 from tests.support.calls import Calls, unknown
 from tests.support.fake_engine import Accept, FakeAttempt, Refuse
@@ -278,6 +278,19 @@ async def test_disarm_returns_the_alarms_even_if_an_answer_was_lost() -> None:
     await calls.aclose()
 
 
+@pytest.mark.parametrize(
+    ("arguments", "sent"),
+    [(("nospace",), (0, 1)), ((Alarm.CORRUPT, 2**64 - 1), (2**64 - 1, 2)), (("nospace", Member(7)), (7, 1))],
+)
+async def test_an_alarm_is_raised_of_a_member_or_of_none(arguments: tuple[Any, ...], sent: tuple[int, int]) -> None:
+    calls, maintenance, _ = await with_alarms(sent)
+    raised = await maintenance.raise_alarm(*arguments)
+    (request,) = requests(calls, ALARM, pb.AlarmRequest)
+    assert (request.action, request.member_id, request.alarm) == (pb.AlarmRequestAlarmAction.ACTIVATE, *sent)
+    assert [one.member_id for one in raised.alarms] == [sent[0]]
+    await calls.aclose()
+
+
 # Downgrade.
 
 
@@ -332,6 +345,8 @@ WRONG: dict[str, tuple[Callable[[Any], Awaitable[object]], type[Exception]]] = {
     "an unknown alarm": (lambda one: one.disarm("none"), InvalidRequestError),
     "an alarm's number": (lambda one: one.disarm(1), InvalidRequestError),
     "a member's name": (lambda one: one.disarm(member="m1"), TypeError),
+    "raising an unknown alarm": (lambda one: one.raise_alarm("none"), InvalidRequestError),
+    "raising an alarm of member 0": (lambda one: one.raise_alarm("nospace", 0), InvalidRequestError),
     "leadership for member 0": (lambda one: one.move_leader(0), InvalidRequestError),
     "leadership by name": (lambda one: one.move_leader("m1"), TypeError),
     "an unknown action": (lambda one: one.downgrade("start", "3.6"), InvalidRequestError),

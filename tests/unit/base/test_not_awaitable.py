@@ -67,7 +67,7 @@ def test_every_public_block_says_so() -> None:
     blocks = {
         f"{name}.{member}": value
         for name, module in modules.items()
-        for member, value in vars(module).items()
+        for member, value in ((each, getattr(module, each)) for each in dir(module))
         if isinstance(value, type) and hasattr(value, "__aenter__") and not value.__module__.startswith(OF_OTHERS)
     }
     assert len(blocks) > 20

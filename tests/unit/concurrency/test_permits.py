@@ -17,6 +17,7 @@ class Listed:
     value: bytes
     create_revision: int
     lease: int = 1
+    mod_revision: int = 0
 
 
 def kv(number: int, permits: int = 1, limit: int = 3, *, is_held: bool = False) -> Listed:

@@ -2,10 +2,12 @@
 
 import asyncio
 import contextvars
+import gc
 import signal
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Coroutine, Iterator
+from typing import Any
 
 import pytest
 
@@ -283,6 +285,19 @@ def test_what_runs_is_cancelled_as_the_thread_ends() -> None:
     thread.release(holder)
     caller.join()
     assert seen == ["ended", "told"]
+
+
+def test_a_call_that_is_cancelled_before_it_starts_leaves_no_warning(thread: LoopThread) -> None:
+    async def never() -> None:
+        raise AssertionError
+
+    def begin() -> Coroutine[Any, Any, None]:
+        asyncio.get_running_loop().call_soon(lambda: [task.cancel() for task in asyncio.all_tasks()])
+        return never()
+
+    with pytest.raises(asyncio.CancelledError):
+        thread.call(begin)
+    gc.collect()
 
 
 def test_calls_that_race_with_the_end_are_all_answered() -> None:

@@ -177,7 +177,12 @@ INTERNAL = {
 def takers_of_a_writer() -> Iterator[str]:
     """The functions, and classes by their `__init__`, that have an argument annotated as a `Writer`."""
     for path in sorted(ROOT.rglob("*.py")):
-        if path.parts[len(ROOT.parts)] in ("codec", "fake", "cli"):  # they have other classes of this name
+        if path.parts[len(ROOT.parts)] in (
+            "codec",
+            "fake",
+            "cli",
+            "sync",
+        ):  # other classes of this name; the blocking ones
             continue
         tree = ast.parse(path.read_text())
         owners = {child: node for node in ast.walk(tree) for child in ast.iter_child_nodes(node)}

@@ -1,4 +1,4 @@
-"""portal/block.py, portal/losable.py, base/user.py: blocks of a blocking client on a fake, their threads and their ends."""
+"""portal/block.py, portal/losable.py, base/user.py: blocks of a blocking client, their threads and ends, on a fake."""
 
 import gc
 import threading
