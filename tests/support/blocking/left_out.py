@@ -20,6 +20,9 @@ _TEXT: Final = "it compares a text that names `async with` or tasks, or the logg
 _ONE_OBJECT: Final = "two facades stand for one object, and the test compares by identity"
 _OTHER_LOOP: Final = "a client of asyncio belongs to one loop; a blocking one to any thread"
 _ADAPTED: Final = "the adapters make a blocking function of an asynchronous one, so that none gets there"
+_PEER: Final = (
+    "its peer is in the loop of the test, and the client in another: the peer is reset in the midst of a write"
+)
 _DROPPED: Final = "it drops what is not closed; tests/unit/portal tests that of facades"
 
 LEFT_OUT: Final[Mapping[str, str]] = {
@@ -84,6 +87,7 @@ LEFT_OUT: Final[Mapping[str, str]] = {
     "test_locks::test_lost_tells_of_a_release_too": _TURNS,
     "test_locks::test_the_first_acquisition_of_a_client_is_cancelled_at_every_turn": _TURNS,
     "test_locks::test_waiters_of_every_kind_are_cancelled_at_every_turn": _TURNS,
+    "test_mirrors::test_a_closed_client_ends_it": _TURNS,
     "test_namespaces::test_long_results_leave_the_loop_to_others": _STALL,
     "test_naming::test_a_blocked_loop_does_not_hide_the_loss": _STALL,
     "test_naming::test_endpoints_are_read_again_after_each_change_and_no_other_time": _ONE_OBJECT,
@@ -97,6 +101,7 @@ LEFT_OUT: Final[Mapping[str, str]] = {
     "test_rwlocks::test_entering_a_read_write_lock_itself_says_what_to_enter": _TEXT,
     "test_semaphores::test_a_holder_that_cannot_wake_the_next_waiter_stops_to_try_when_the_client_is_closed": _TASKS,
     "test_sessions::test_run_ends_with_its_session": _WORK,
+    "test_sessions::test_ten_tasks_of_one_session_exclude_each_other": _ORDER,
     "test_sessions::test_try_acquire_waits_for_no_other_task_of_the_session": _ORDER,
     "test_single_key::test_an_update_by_an_async_function_is_refused": _ADAPTED,
     "test_startup": _PROGRAM,
@@ -118,6 +123,8 @@ LEFT_OUT: Final[Mapping[str, str]] = {
     "test_transport_time": _TRANSPORT,
     "test_watch::test_a_watch_that_is_dropped_leaves_the_server": _DROPPED,
     "test_watch::test_no_value_is_told_to_anybody": _INTERNALS,
+    "test_watch::test_what_cannot_be_used_says_so": _TURNS,
+    "test_wrong_endpoints::test_a_server_of_pages_is_another_service": _PEER,
 }
 """The reasons, by module, and by module and test."""
 

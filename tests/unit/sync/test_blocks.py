@@ -1,4 +1,4 @@
-"""sync/concurrency/lock.py, portal/block.py, portal/losable.py, base/user.py: blocks, their threads and ends, on a fake."""
+"""sync/concurrency/lock.py, portal/block.py, portal/losable.py: blocks, their threads and ends, on a fake."""
 
 import gc
 import threading
