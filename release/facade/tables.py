@@ -198,7 +198,7 @@ BODIES: Final = {
             raise StopIteration from None
     """,
     "Lock.acquire": """
-        self._run(self._aio.acquire)
+        self._run(self._aio.acquire, timeout=timeout)
         self._watch_loss()
     """,
     "Lock.try_acquire": """

@@ -45,7 +45,7 @@ class Lock(Losable):
 
         Ctrl-C: the key is deleted within half a second, or in the background.
         """
-        self._run(self._aio.acquire)
+        self._run(self._aio.acquire, timeout=timeout)
         self._watch_loss()
 
     def try_acquire(self) -> bool:
