@@ -80,7 +80,7 @@ INTERNAL: Final = frozenset(
     | _of(
         "etcd_aio.base",
         "check_timeout in_thread key_space_of log_for now repeat_unanswered resolve start_timer_at wake"
-        " when_constructed",
+        " User current_user user_name when_constructed",
     )
     | _of("etcd_aio.admin", "Versions")
     | _of("etcd_aio.fake", "Fault Network")

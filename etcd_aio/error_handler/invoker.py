@@ -195,7 +195,7 @@ class Invoker(TwoPartClose):
             raise error
         now = loop.time()
         deadline = self.deadline(timeout, now)
-        mode = self._retry if retry is None else one_of(_RETRY_MODES, retry, "retry")
+        mode: RetryMode = self._retry if retry is None else one_of(_RETRY_MODES, retry, "retry")
         balancer = self._balancer if endpoint is None else self._balancer.only(endpoint)
         if not self._sees_calls:
             return payload, now, deadline, mode, balancer, None

@@ -62,5 +62,5 @@ print("well")
 def test_clients_that_are_opened_and_closed_leave_nothing(
     shared_server: EtcdServer, pytestconfig: pytest.Config
 ) -> None:
-    clients = CLIENTS.get(pytestconfig.getoption("tier"), 100)
+    clients = CLIENTS.get(str(pytestconfig.getoption("tier")), 100)
     assert run_program(PROGRAM, shared_server.endpoint, clients) == "well\n"

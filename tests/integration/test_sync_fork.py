@@ -201,7 +201,7 @@ print("well")
 
 
 def test_a_fork_while_eight_threads_call(shared_server: EtcdServer, pytestconfig: pytest.Config) -> None:
-    turns = TURNS.get(pytestconfig.getoption("tier"), 5)
+    turns = TURNS.get(str(pytestconfig.getoption("tier")), 5)
     assert run_program(WHILE_THREADS_CALL, shared_server.endpoint, turns) == "well\n"
 
 
