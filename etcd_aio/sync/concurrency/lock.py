@@ -5,6 +5,7 @@ Made by `python -m release.facade --write` from `etcd_aio.concurrency.lock`: do 
 
 from typing import ClassVar, Self
 
+from etcd_aio.base import UNSET, Timeout
 from etcd_aio.concurrency import Contender
 from etcd_aio.errors import LockLostError
 from etcd_aio.kv import Compare
@@ -29,8 +30,11 @@ class Lock(Losable):
         super().__enter__()
         return self
 
-    def acquire(self) -> None:
+    def acquire(self, *, timeout: Timeout = UNSET) -> None:
         """Wait until the lock is held. `with` does this on entering, and releases the lock whatever happens.
+
+        Args:
+            timeout: seconds to wait at most, above 0; None for no limit. Default: the lock's own.
 
         Raises:
             LockTimeoutError: the lock was not acquired within `timeout`.

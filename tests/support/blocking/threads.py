@@ -5,7 +5,7 @@ import contextvars
 import threading
 from collections.abc import Callable
 from concurrent.futures import CancelledError as FutureCancelledError
-from concurrent.futures import Future
+from concurrent.futures import Future, ThreadPoolExecutor
 from inspect import isawaitable
 from queue import SimpleQueue
 from typing import Any, Final
@@ -35,6 +35,7 @@ class _Current(threading.local):
 _current = _Current()
 _idle: "list[_Worker]" = []
 _wait = Call.wait
+_beside = ThreadPoolExecutor(1, "tests.blocking beside")
 
 
 class _Worker(threading.Thread):
@@ -197,6 +198,11 @@ def blocking(function: Callable[..., Any]) -> Callable[..., Any]:
         return result
 
     return run
+
+
+def beside(function: Callable[[], Any]) -> Any:
+    """Run a function in a thread while this one waits, whatever loop runs in it."""
+    return _beside.submit(function).result()
 
 
 async def in_thread(function: Callable[..., Any], *arguments: Any, undo: Callable[[Any], object] | None = None) -> Any:
