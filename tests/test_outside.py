@@ -35,6 +35,7 @@ OWED = {
     "tooz": (83, 64),
     "tooz-aio": (83, 82),
     "torch": (128, 128),
+    "torch-agents": (10, 10),
 }
 
 
