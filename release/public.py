@@ -41,6 +41,7 @@ PUBLIC: Final = {
     "etcd_aio.contrib.discovery.httpx": "endpoints for httpx",
     "etcd_aio.contrib.otel": "OpenTelemetry",
     "etcd_aio.contrib.prometheus": "Prometheus",
+    "etcd_aio.contrib.torch": "torchrun and torch.distributed",
     "etcd_aio.sync": "the client for code that blocks",
     "etcd_aio.sync.admin": "users, members, maintenance, for code that blocks",
     "etcd_aio.sync.calls": "what recipes stand on, for code that blocks",

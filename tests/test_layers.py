@@ -21,7 +21,7 @@ MAY_USE: dict[str, frozenset[str]] = {
     ),
     "__main__": frozenset({"cli"}),
     "cli": frozenset({"codec", "concurrency", "config", "fake", "mirror", "pb", "services"}),
-    "contrib": frozenset({"cache", "concurrency", "methods", "services"}),
+    "contrib": frozenset({"cache", "concurrency", "methods", "services", "sync"}),
     "compat": frozenset({"sync"}),
     "sync": frozenset(
         {
@@ -131,6 +131,8 @@ FOREIGN: dict[str, frozenset[str]] = {
     "quart": frozenset({"contrib"}),
     "sanic": frozenset({"contrib"}),
     "starlette": frozenset({"contrib"}),
+    "tooz": frozenset({"contrib"}),
+    "torch": frozenset({"contrib"}),
     "betterproto2": frozenset({"pb", "codec"}),
 }
 IMPURE = frozenset({"asyncio", "logging", "os", "random", "select", "socket", "ssl", "subprocess", "threading", "time"})
@@ -190,6 +192,8 @@ PURE = (
     "contrib/discovery/picking",
     "contrib/otel/addresses",
     "contrib/otel/semconv",
+    "contrib/tooz/silence",
+    "contrib/tooz/url",
     "config/environ",
     "config/settings",
     "config/text",
@@ -413,7 +417,8 @@ def test_a_package_imports_only_lower_layers_and_through_their_init(path: Path) 
             continue
         # `etcd_aio.base` has what recipes need; packages below it take the modules themselves.
         may_reach_in = other == "base" and package not in ON_THE_CLIENT
-        goes_through_init = len(parts) == 2 or may_reach_in or not (PACKAGE / other).is_dir()
+        is_public_part = other == "sync" and len(parts) == 3 and (PACKAGE / other / parts[2]).is_dir()
+        goes_through_init = len(parts) == 2 or may_reach_in or is_public_part or not (PACKAGE / other).is_dir()
         assert goes_through_init, f"{module}: another package is imported through its __init__, etcd_aio.{other}"
 
 

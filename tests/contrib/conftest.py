@@ -20,6 +20,7 @@ collect_ignore_glob = [
         ("test_prometheus*.py", "prometheus_client"),
         ("test_pydantic_settings.py", "pydantic_settings"),
         ("test_service.py", "fastapi"),
+        ("test_tooz*.py", "tooz"),
         ("test_sync_page.py", "flask"),
         ("test_sync_page.py", "gunicorn"),
         ("test_web_asgi.py", "fastapi"),

@@ -11,6 +11,7 @@ EXTRAS = {
     "etcd_aio.contrib.discovery.grpc": ("grpc", "pip install grpcio"),
     "etcd_aio.contrib.otel": ("opentelemetry", "etcd_aio[otel]"),
     "etcd_aio.contrib.prometheus": ("prometheus_client", "etcd_aio[prometheus]"),
+    "etcd_aio.contrib.tooz": ("tooz", "etcd_aio[tooz]"),
     "etcd_aio.contrib.asgi": ("starlette", "pip install starlette"),
     "etcd_aio.contrib.fastapi": ("fastapi", "pip install fastapi"),
     "etcd_aio.contrib.litestar": ("litestar", "pip install litestar"),

@@ -22,7 +22,7 @@ async def _outcomes(name: str, is_own: bool, folder: Path, log: Path, chosen: Se
     suite = SUITES[name]
     servers: AbstractAsyncContextManager[object] = nullcontext()
     if suite.members:
-        servers = real_cluster(PORT, suite.members, is_found_by_name=True)
+        servers = real_cluster(PORT, suite.members, is_found_by_name=True, kill_every=suite.kill_every)
     async with servers:
         return await asyncio.to_thread(suite.run, folder, is_own, log, *chosen)
 

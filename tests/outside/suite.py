@@ -13,6 +13,7 @@ class Suite(Protocol):
         name: of the suite.
         expected: the file of `expected/` that has its outcomes with the own client.
         members: how many servers it needs, the first of them at port 2379; 0 if it starts its own.
+        kill_every: seconds from one kill of the leader to the next; 0 for none.
     """
 
     @property
@@ -23,6 +24,9 @@ class Suite(Protocol):
 
     @property
     def members(self) -> int: ...
+
+    @property
+    def kill_every(self) -> float: ...
 
     def make(self, cache: Path, is_own: bool) -> None:
         """Get the tests and what they need, unless they are there. This needs the network.
