@@ -36,6 +36,7 @@ OWED = {
     "tooz-aio": (83, 82),
     "torch": (128, 128),
     "torch-agents": (10, 10),
+    "patroni": (64, 64),
 }
 
 

@@ -17,6 +17,8 @@ collect_ignore_glob = [
         ("test_discovery_page.py", "aiohttp"),
         ("test_discovery_page.py", "grpc"),
         ("test_otel*.py", "opentelemetry.sdk"),
+        ("test_patroni_[dfi]*.py", "patroni"),
+        ("test_patroni_[df]*.py", "psycopg"),
         ("test_prometheus*.py", "prometheus_client"),
         ("test_pydantic_settings.py", "pydantic_settings"),
         ("test_service.py", "fastapi"),

@@ -18,6 +18,7 @@ EXTRAS = {
     "etcd_aio.contrib.aiohttp": ("aiohttp", "pip install aiohttp"),
     "etcd_aio.contrib.quart": ("quart", "pip install quart"),
     "etcd_aio.contrib.sanic": ("sanic", "pip install sanic"),
+    "etcd_aio.contrib.patroni.etcd3aio": ("patroni", "etcd_aio[patroni]"),
     "etcd_aio.contrib.pydantic_settings": ("pydantic_settings", "pip install pydantic-settings"),
 }
 

@@ -128,6 +128,7 @@ def test_there_are_pages_and_blocks_to_run() -> None:
 COMMANDS = (
     r"pip install (nox|\"?\.)|nox -s [\w-]+|python -m (asyncio|etcd_aio\.testing\.build)$|pytest --etcd-|"
     r"python -m etcd_aio\.compat \w+ -- |torchrun --|python -m etcd_aio\.contrib\.torch --|"
+    r"python -m etcd_aio\.contrib\.patroni install$|"
     r"etcd-aio \S|etcdctl put|printf .* \| etcdctl txn$|source <\(etcd-aio completion"
 )
 

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from typing import Final
 
+from tests.outside.patroni_suite import PatroniSuite
 from tests.outside.python_suite import PythonSuite
 from tests.outside.suite import Suite
 from tests.outside.torch_suite import TorchAgentsSuite, TorchSuite
@@ -86,5 +87,8 @@ TOOZ_KILLS: Final = _tooz("tooz-kills", _THREE, members=3, kill_every=5)
 TORCH: Final = TorchSuite()
 TORCH_AGENTS: Final = TorchAgentsSuite()
 
-_ALL: Final[tuple[Suite, ...]] = (ETCD3, ETCD3GW, AETCD, TOOZ_ETCD3GW, TOOZ, TOOZ_KILLS, TORCH, TORCH_AGENTS)
+_ALL: Final[tuple[Suite, ...]] = (
+    *(ETCD3, ETCD3GW, AETCD, TOOZ_ETCD3GW, TOOZ, TOOZ_KILLS),
+    *(TORCH, TORCH_AGENTS, PatroniSuite()),
+)
 SUITES: Final[Mapping[str, Suite]] = {suite.name: suite for suite in _ALL}
