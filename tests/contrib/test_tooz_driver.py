@@ -1,4 +1,4 @@
-"""contrib/tooz: coordinators on real servers, beyond what tooz's own tests ask: see `nox -s outside -- tooz`."""
+"""contrib/tooz/: coordinators on real servers, beyond what tooz's own tests ask: see `nox -s outside -- tooz`."""
 
 import threading
 import time

@@ -1,4 +1,4 @@
-"""contrib/torch: the state of a rendezvous and the keys of a Store on real servers, without torch.
+"""contrib/torch/: the state of a rendezvous and the keys of a Store on real servers, without torch.
 
 With torch, `nox -s outside -- torch` runs pytorch's own tests of them.
 """
