@@ -64,7 +64,7 @@ MAY_USE: dict[str, frozenset[str]] = {
     "config": frozenset({"balancer", "discovery", "error_handler", "transport"}),
     "watch": frozenset({"error_handler", "kv"}),
     "kv": frozenset({"error_handler"}),
-    "lease": frozenset({"error_handler"}),
+    "lease": frozenset({"error_handler", "portal"}),
     "admin": frozenset({"error_handler"}),
     "discovery": frozenset({"balancer"}),
     "error_handler": frozenset({"balancer", "transport"}),

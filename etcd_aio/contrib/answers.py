@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import Final, TypeVar
 
 from etcd_aio import TxnResult
-from etcd_aio.errors import EtcdTimeoutError, ServerDeadlineExceededError, UnavailableError
+from etcd_aio.errors import EtcdError
 from etcd_aio.sync import Txn
 
 R = TypeVar("R")
@@ -36,8 +36,8 @@ def until_answered(send: Callable[[float], R], seconds: float, *, clock: Callabl
         left = end - clock()
         try:
             return send(max(0.001, min(patience, left)))
-        except (EtcdTimeoutError, ServerDeadlineExceededError, UnavailableError):
-            if left <= patience:
+        except EtcdError as error:
+            if not error.retryable or left <= patience:
                 raise
         patience *= _GROWTH
 

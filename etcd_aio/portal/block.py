@@ -2,6 +2,7 @@
 
 import asyncio
 import warnings
+from collections.abc import Callable
 from threading import Thread, current_thread
 from types import TracebackType
 from typing import Any, Final, TypeAlias
@@ -20,12 +21,16 @@ class Block(Facade):
 
     def __enter__(self) -> Any:
         aio = self._aio
-        inside = Inside(aio, type(self).__name__)
+        inside = Inside(aio, type(self).__name__, self._after_entering())
         value = self._portal.call(inside.enter, undo=lambda _: inside.leave_soon())
         if self._entered is None:
             self._entered = []
         self._entered.append((current_thread(), inside))
         return self if value is aio else self._wrap(value)
+
+    def _after_entering(self) -> Callable[[], object] | None:
+        """A function to run in the loop as soon as it is entered, if there is one."""
+        return None
 
     def __exit__(
         self, exc_type: type[BaseException] | None, exc: BaseException | None, traceback: TracebackType | None
@@ -41,12 +46,19 @@ class Block(Facade):
             return left[1].ended()
         return bool(self._portal.call(left[1].leave, ((exc_type, exc, traceback),)))
 
+    def _end(self, aclose: Callable[[], object]) -> None:
+        super()._end(aclose)
+        entered, self._entered = self._entered, None
+        for _, inside in entered or ():  # closing within the block leaves it
+            self._portal.soon(inside.leave_soon)
+
     def __del__(self) -> None:
         entered, portal = getattr(self, "_entered", None), getattr(self, "_portal", None)
         if entered and portal is not None and not portal.is_forked and not portal.thread.is_over:
             for _, inside in entered:
                 portal.soon(inside.leave_soon)
-            warnings.warn(f"{self!r} was not closed: use `with`", ResourceWarning, stacklevel=2)
+            if not portal.is_closed:
+                warnings.warn(f"{self!r} was not closed: use `with`", ResourceWarning, stacklevel=2)
 
     def _make_again(self) -> None:
         if self._entered:
@@ -54,7 +66,7 @@ class Block(Facade):
         super()._make_again()
 
 
-_held: "Final[set[Inside]]" = set()  # the loop refers to their tasks weakly
+_held: Final[set["Inside"]] = set()  # the loop refers to their tasks weakly
 
 
 class Inside:
@@ -63,11 +75,13 @@ class Inside:
     Args:
         block: the block.
         name: of its class, for the task.
+        after: a function to run as soon as it is entered.
     """
 
-    def __init__(self, block: Any, name: str) -> None:
+    def __init__(self, block: Any, name: str, after: Callable[[], object] | None = None) -> None:
         self._block = block
         self._name = name
+        self._after = after
 
     async def enter(self) -> object:
         """Enter it. Cancellation cancels that, and leaves if it was too late."""
@@ -108,7 +122,7 @@ class Inside:
         return await losable.lost() if getattr(losable, "is_lost", False) else None
 
     def ended(self) -> bool:
-        """What leaving has come to as the loop's thread has ended.
+        """The outcome of leaving, once the loop's thread has ended.
 
         Raises:
             BaseException: what it has raised.
@@ -124,6 +138,8 @@ class Inside:
         """Enter, wait, and leave; what leaving raises is the result."""
         try:
             value = await self._block.__aenter__()
+            if self._after is not None:
+                self._after()
         except BaseException as error:
             if isinstance(error, asyncio.CancelledError) and self._leaving.done():
                 raise

@@ -85,6 +85,11 @@ class Call(Generic[T]):
 
     # In the loop's thread.
 
+    @property
+    def is_begun(self) -> bool:
+        """Whether it runs, or has ended."""
+        return self._is_over or self._task is not None
+
     def step(self) -> None:
         """Start; if the caller was interrupted, cancel or undo."""
         if self._is_interrupted:

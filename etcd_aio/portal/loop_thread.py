@@ -38,12 +38,13 @@ class LoopThread:
     Attributes:
         is_forked: whether this is the copy of a thread of the parent process.
         is_over: whether it ends, or has ended: it takes no calls any more.
+        is_exiting: whether the interpreter ends.
         holders: those that need it.
         ident: the identifier of the thread.
     """
 
     def __init__(self) -> None:
-        self.is_forked = self.is_over = False
+        self.is_forked = self.is_over = self.is_exiting = False
         self.holders: set[Holder] = set()
         self._calls: deque[Call[Any]] = deque()
         self._is_woken = self._is_closed = False
@@ -79,6 +80,10 @@ class LoopThread:
         call: Call[Any] = Call(function, arguments, keywords or {}, self.submit, undo)
         try:
             return call.wait()
+        except BaseException:
+            if self.is_exiting and threading.current_thread() is not threading.main_thread():
+                threading.Event().wait()  # a daemon thread, which the interpreter is about to freeze: it says nothing
+            raise
         finally:
             del call  # an error refers to this frame
 
@@ -106,7 +111,11 @@ class LoopThread:
         self._is_woken = False  # before the look: what comes later wakes the loop again
         calls = self._calls
         while calls:
-            calls.popleft().step()
+            call = calls.popleft()
+            if self.is_over and not call.is_begun:  # nothing would end it
+                call.fail(ClientClosedError())
+            else:
+                call.step()
 
     def _refuse(self) -> None:
         while self._calls:
@@ -157,6 +166,7 @@ class LoopThread:
 
     def leave_at_exit(self) -> None:
         """The interpreter ends."""
+        self.is_exiting = True
         try:
             for holder in list(self.holders):
                 warnings.warn(f"unclosed {holder.text}", ResourceWarning, stacklevel=1)

@@ -2,10 +2,11 @@
 
 import asyncio
 from collections.abc import Callable
+from functools import partial
 from typing import Any, Self, TypeAlias
 
 from etcd_aio.base.aio import start_background_task
-from etcd_aio.errors import EtcdError, InvalidRequestError
+from etcd_aio.errors import ClientUsageError, EtcdError, InvalidRequestError
 from etcd_aio.portal.block import Block
 from etcd_aio.portal.callback import own_thread
 from etcd_aio.portal.facade import Facade
@@ -40,10 +41,8 @@ class LosableMaker(Facade):
 class Losable(LosableMaker, Block):
     """A block that holds something while it runs."""
 
-    def __enter__(self) -> Any:
-        entered = super().__enter__()
-        self._watch_loss()
-        return entered
+    def _after_entering(self) -> Callable[[], object] | None:
+        return None if self._on_lost is None else partial(_watch, self._object, self._on_lost)
 
     def _telling(self, on_lost: OnLost | None) -> Self:
         super()._telling(on_lost)
@@ -52,16 +51,16 @@ class Losable(LosableMaker, Block):
         return self
 
     def _watch_loss(self) -> None:
-        """Tell of a loss from now on: this is held."""
+        """Tell of a loss from now on: this was acquired without a block."""
         if self._on_lost is not None:
-            self._run(_watch, _losable(self._object), own_thread(self._on_lost, "etcd_aio.on_lost"))
+            self._run(_watch, self._object, self._on_lost)
 
     def check(self) -> None:
         """Raise an error unless it is held now: a thread cannot be cancelled, so a long block asks from time to time.
 
         Raises:
             LockLostError, LeadershipLostError, LeaseLostError, JobLostError: it was lost.
-            NotHeldError, NotLeaderError: it is not held.
+            NotHeldError, NotLeaderError, ClientUsageError: it is not held.
         """
         losable = _losable(self._aio)
         holds = getattr(losable, "is_held", None)
@@ -70,7 +69,9 @@ class Losable(LosableMaker, Block):
             if error is not None:
                 raise error
         elif holds is False:
-            losable.fencing_token  # noqa: B018 # raises, since there is none
+            if hasattr(type(losable), "fencing_token"):
+                losable.fencing_token  # noqa: B018 # raises, since there is none
+            raise ClientUsageError("the lease is not held: it was not entered, or it has ended")
 
 
 def _losable(aio: Any) -> Any:
@@ -78,8 +79,10 @@ def _losable(aio: Any) -> Any:
     return aio if hasattr(aio, "lost") else aio.lease
 
 
-def _watch(losable: Any, tell: Callable[[EtcdError], None]) -> None:
-    start_background_task(_tell(losable, tell), name="etcd_aio.on_lost")
+def _watch(held: Any, on_lost: OnLost) -> None:
+    """Have a function called if it is lost from now on, in a thread of its own."""
+    tell = own_thread(on_lost, "etcd_aio.on_lost")
+    start_background_task(_tell(_losable(held), tell), name="etcd_aio.on_lost")
 
 
 async def _tell(losable: Any, tell: Callable[[EtcdError], None]) -> None:

@@ -34,9 +34,6 @@ OPTIONS: Final = "etcd_aio.config.options.ClientOptions"
 PROTOCOLS: Final = frozenset({"etcd_aio.calls.writer.Writer"})
 """Protocols, which describe blocking methods."""
 
-DROPPED: Final = frozenset({"Session.lock.reentrant", "Store.lock.reentrant"})
-"""Parameters that a facade does not have: a lock is reentrant within a task, and each blocking call is one."""
-
 CONSTRUCTED: Final = frozenset(
     f"etcd_aio.{path}"
     for path in (
@@ -201,7 +198,7 @@ BODIES: Final = {
             raise StopIteration from None
     """,
     "Lock.acquire": """
-        self._run(self._aio.acquire)
+        self._run(self._aio.acquire, timeout=timeout)
         self._watch_loss()
     """,
     "Lock.try_acquire": """

@@ -3,7 +3,14 @@
 import pytest
 
 from etcd_aio.contrib.answers import until_answered
-from etcd_aio.errors import CompactedError, EtcdError, EtcdTimeoutError, UnavailableError
+from etcd_aio.errors import (
+    CompactedError,
+    ConnectionLostError,
+    EtcdError,
+    EtcdTimeoutError,
+    NoAvailableEndpointsError,
+    UnavailableError,
+)
 
 
 class Server:
@@ -40,6 +47,11 @@ def test_each_attempt_has_twice_the_time_of_the_one_before() -> None:
     server = Server(EtcdTimeoutError, UnavailableError, EtcdTimeoutError, None)
     assert server.ask(60) == "answer"
     assert server.waited == [2.0, 4.0, 8.0, 16.0]
+
+
+def test_an_outage_that_is_shorter_is_not_noticed() -> None:
+    server = Server(ConnectionLostError, NoAvailableEndpointsError, NoAvailableEndpointsError, None)
+    assert server.ask(60) == "answer"
 
 
 def test_the_last_attempt_has_the_rest_of_the_time() -> None:

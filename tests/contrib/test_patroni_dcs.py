@@ -1,4 +1,4 @@
-"""contrib/patroni/{etcd3aio,clusters,session,watched}.py: the store of a node, on real servers."""
+"""contrib/patroni/: the store of a node, on real servers."""
 
 import asyncio
 import json

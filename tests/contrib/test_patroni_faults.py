@@ -1,4 +1,4 @@
-"""contrib/patroni: each of three members is frozen and killed; the primary stays one, and no call exceeds its limit."""
+"""contrib/patroni/: each of three members is frozen and killed; the primary stays one, and no call is late."""
 
 import asyncio
 from collections.abc import AsyncIterator

@@ -1,4 +1,4 @@
-"""contrib/patroni/{install,__main__}.py: Patroni finds the store after the command, and not before; and the page."""
+"""contrib/patroni/install.py: Patroni finds the store after the command, and not before; and the page."""
 
 import os
 import shutil

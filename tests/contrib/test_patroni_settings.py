@@ -1,4 +1,4 @@
-"""contrib/patroni/{settings,wakes}.py: the section of the configuration, and what is a reason to run the loop."""
+"""contrib/patroni/settings.py, contrib/patroni/wakes.py: the configuration, and the reasons to run the loop."""
 
 import json
 from typing import Any

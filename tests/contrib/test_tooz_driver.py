@@ -1,9 +1,9 @@
-"""contrib/tooz: coordinators on real servers, beyond what tooz's own tests ask: see `nox -s outside -- tooz`."""
+"""contrib/tooz/: coordinators on real servers, beyond what tooz's own tests ask: see `nox -s outside -- tooz`."""
 
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from datetime import datetime
 from functools import partial
 from itertools import count
@@ -310,8 +310,35 @@ def test_a_leader_that_is_gone_is_followed(start: Start) -> None:
 # Servers that fail, and servers with TLS and users.
 
 
-def test_a_cluster_that_loses_its_leader(portal: BlockingPortal) -> None:
-    with portal.wrap_async_context_manager(EtcdCluster(size=3, **QUICK_ELECTIONS)) as cluster:
+@contextmanager
+def killed(portal: BlockingPortal, cluster: EtcdCluster, leader: EtcdServer) -> Iterator[None]:
+    portal.call(leader.kill)
+    yield
+    portal.call(leader.restart)
+
+
+@contextmanager
+def cut_off(portal: BlockingPortal, cluster: EtcdCluster, leader: EtcdServer) -> Iterator[None]:
+    portal.call(cluster.isolate, leader)
+    yield
+    portal.call(cluster.reconnect, leader)
+
+
+@contextmanager
+def frozen(portal: BlockingPortal, cluster: EtcdCluster, leader: EtcdServer) -> Iterator[None]:
+    leader.pause()
+    try:
+        yield
+    finally:
+        leader.resume()
+
+
+@pytest.mark.parametrize("fault", [killed, cut_off, frozen])
+def test_a_cluster_that_loses_its_leader(
+    portal: BlockingPortal,
+    fault: Callable[[BlockingPortal, EtcdCluster, EtcdServer], AbstractContextManager[None]],
+) -> None:
+    with portal.wrap_async_context_manager(EtcdCluster(size=3, peer_proxies=True, **QUICK_ELECTIONS)) as cluster:
         portal.call(cluster.wait_healthy)
         hosts = ",".join(endpoint.removeprefix("http://") for endpoint in cluster.endpoints)
         with coordinators(hosts) as start:
@@ -320,15 +347,14 @@ def test_a_cluster_that_loses_its_leader(portal: BlockingPortal) -> None:
             lock = one.get_lock(b"x")
             assert lock.acquire()
             for round_ in range(2):
-                leader = portal.call(cluster.leader)
-                portal.call(leader.kill)
-                two.create_group(b"g%d" % round_).get()
-                one.heartbeat()
-                two.join_group(b"g").get()
-                assert two.get_members(b"g").get() == {b"one", b"two"}
-                two.leave_group(b"g").get()
-                assert not two.get_lock(b"x").acquire(blocking=False)
-                portal.call(leader.restart)
+                with fault(portal, cluster, portal.call(cluster.leader)):
+                    two.create_group(b"g%d" % round_).get()
+                    one.heartbeat()
+                    two.join_group(b"g").get()
+                    assert two.get_members(b"g").get() == {b"one", b"two"}
+                    two.leave_group(b"g").get()
+                    assert not two.get_lock(b"x").acquire(blocking=False)
+                    assert lock.is_still_owner()
                 portal.call(cluster.wait_healthy)
             assert lock.release()
 

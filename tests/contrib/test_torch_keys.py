@@ -1,4 +1,4 @@
-"""contrib/torch: the state of a rendezvous and the keys of a Store on real servers, without torch.
+"""contrib/torch/: the state of a rendezvous and the keys of a Store on real servers, without torch.
 
 With torch, `nox -s outside -- torch` runs pytorch's own tests of them.
 """
@@ -7,19 +7,25 @@ import os
 import threading
 import time
 from collections.abc import Callable, Iterator
+from functools import partial
 from itertools import count
+from pathlib import Path
 from typing import Any
 
 import pytest
+import trustme
 from anyio.from_thread import BlockingPortal, start_blocking_portal
 
+from etcd_aio.contrib.torch.parameters import read_parameters
 from etcd_aio.contrib.torch.run_lease import RunLease
 from etcd_aio.contrib.torch.shared_keys import SharedKeys
 from etcd_aio.contrib.torch.state import CorruptStateError, SavedState
 from etcd_aio.contrib.torch.swaps import Swaps
 from etcd_aio.errors import EtcdTimeoutError
 from etcd_aio.sync import Client, Store, Txn
-from etcd_aio.testing import EtcdCluster, EtcdServer
+from etcd_aio.testing import EtcdCluster, EtcdServer, ServerTLS
+from tests.support.auth import QUICK_LOGINS, WEB, enable_auth
+from tests.support.certificates import write_ca, write_leaf
 from tests.support.servers import QUICK_ELECTIONS
 
 pytestmark = pytest.mark.cluster
@@ -309,6 +315,39 @@ def test_a_cluster_that_loses_its_leader(portal: BlockingPortal) -> None:
                     token = saved[1]
                 portal.call(leader.restart)
                 portal.call(cluster.wait_healthy)
+
+
+def test_an_outage_that_is_shorter_than_the_timeout_is_not_noticed(portal: BlockingPortal) -> None:
+    with portal.wrap_async_context_manager(EtcdServer()) as server, Client(server.endpoint, timeout=60) as client:
+        keys, state = keys_of(client), state_of(client)
+        assert keys.add(b"n", 1) == 1
+        portal.call(server.kill)
+        restart = threading.Timer(4, lambda: portal.call(server.restart))
+        restart.start()
+        assert keys.add(b"n", 1) == 2
+        saved = state.set(b"x")
+        assert saved is not None
+        assert saved[2]
+        restart.join()
+
+
+def test_tls_and_a_user(portal: BlockingPortal, tmp_path: Path) -> None:
+    authority = trustme.CA()
+    ca = write_ca(authority, tmp_path / "ca.pem")
+    files = write_leaf(authority.issue_cert("localhost", "127.0.0.1"), tmp_path, "server")
+    name, password = WEB
+    (tmp_path / "password").write_text(password)
+    tls = ServerTLS(files["cert"], files["key"])
+    with portal.wrap_async_context_manager(EtcdServer(tls=tls, flags=[QUICK_LOGINS])) as server:
+        portal.call(partial(enable_auth, server, web=True))
+        config = {"ca_cert": str(ca), "user": name, "password_file": str(tmp_path / "password"), "prefix": "app/"}
+        hosts = f"127.0.0.1:1,{server.endpoint.removeprefix('https://')}"
+        with Client(**read_parameters(hosts, config).client_options()) as client:
+            client.ping()
+            assert keys_of(client).add(b"n", 1) == 1
+            saved = state_of(client).set(b"x")
+            assert saved is not None
+            assert saved[2]
 
 
 def test_the_keys_are_where_the_page_says(client: Client) -> None:

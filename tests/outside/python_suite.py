@@ -52,7 +52,7 @@ class PythonSuite:
         settings: of pytest.ini.
         before: code that runs before the tests are imported.
         members: how many servers they need.
-        kill_every: seconds from one kill of a server to the next; 0 for none.
+        kill_every: seconds from one kill of the leader to the next; 0 for none.
         outcomes: the file of `expected/`. Default: the name.
     """
 

@@ -13,7 +13,7 @@ class Suite(Protocol):
         name: of the suite.
         expected: the file of `expected/` that has its outcomes with the own client.
         members: how many servers it needs, the first of them at port 2379; 0 if it starts its own.
-        kill_every: seconds from one kill of a server to the next; 0 for none.
+        kill_every: seconds from one kill of the leader to the next; 0 for none.
     """
 
     @property

@@ -6,7 +6,7 @@ from typing import Final
 from tests.outside.patroni_suite import PatroniSuite
 from tests.outside.python_suite import PythonSuite
 from tests.outside.suite import Suite
-from tests.outside.torch_suite import TorchSuite
+from tests.outside.torch_suite import TorchAgentsSuite, TorchSuite
 
 # Older packages than today's, where these suites need them: the newer refuse what they do. Hypothesis has refused
 # fixtures of a function with @given since 5.41, and etcd3 gives `tenacity` a function of two arguments, as before 7.
@@ -85,6 +85,10 @@ TOOZ: Final = _tooz("tooz", "etcd3+aio://localhost:2379")
 _THREE: Final = "etcd3+aio://localhost:2379,localhost:2380,localhost:2381"
 TOOZ_KILLS: Final = _tooz("tooz-kills", _THREE, members=3, kill_every=5)
 TORCH: Final = TorchSuite()
+TORCH_AGENTS: Final = TorchAgentsSuite()
 
-_ALL: Final[tuple[Suite, ...]] = (ETCD3, ETCD3GW, AETCD, TOOZ_ETCD3GW, TOOZ, TOOZ_KILLS, TORCH, PatroniSuite())
+_ALL: Final[tuple[Suite, ...]] = (
+    *(ETCD3, ETCD3GW, AETCD, TOOZ_ETCD3GW, TOOZ, TOOZ_KILLS),
+    *(TORCH, TORCH_AGENTS, PatroniSuite()),
+)
 SUITES: Final[Mapping[str, Suite]] = {suite.name: suite for suite in _ALL}

@@ -374,7 +374,7 @@ class Job(AsyncBlock):
         try:
             result = await self._context.calls.commit(txn, deadline)
         except Exception as error:
-            is_in_doubt = isinstance(error, EtcdError) and error.maybe_applied
+            is_in_doubt = not isinstance(error, EtcdError) or error.maybe_applied
             if not is_in_doubt or isinstance(error, ResultLostError):
                 self._unanswered = before
             raise
