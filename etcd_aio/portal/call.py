@@ -120,8 +120,6 @@ class Call(Generic[T]):
     def _ended(self, task: "asyncio.Task[object]") -> None:
         try:
             result = task.result()
-        except asyncio.CancelledError as error:  # the thread ends, unless this call was interrupted
-            self._error = error if self._is_interrupted else ClientClosedError()
         except BaseException as error:
             self._work.close()  # a task that is cancelled before it starts never awaits it
             self._error = error

@@ -80,9 +80,11 @@ class LoopThread:
         call: Call[Any] = Call(function, arguments, keywords or {}, self.submit, undo)
         try:
             return call.wait()
-        except BaseException:
+        except BaseException as error:
             if self.is_exiting and threading.current_thread() is not threading.main_thread():
                 threading.Event().wait()  # a daemon thread, which the interpreter is about to freeze: it says nothing
+            if self.is_over and isinstance(error, asyncio.CancelledError):  # by the end of the thread
+                raise ClientClosedError from None
             raise
         finally:
             del call  # an error refers to this frame
