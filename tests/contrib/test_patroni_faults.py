@@ -22,26 +22,30 @@ def anyio_backend() -> str:
 
 @pytest.fixture(scope="module")
 async def cluster() -> AsyncIterator[EtcdCluster]:
-    async with EtcdCluster() as cluster:
+    async with EtcdCluster(peer_proxies=True) as cluster:
         yield cluster
 
 
-async def go_away(member: EtcdServer, how: str) -> None:
+async def go_away(cluster: EtcdCluster, member: EtcdServer, how: str) -> None:
     if how == "frozen":
         member.pause()
-    else:
+    elif how == "killed":
         await member.kill()
+    else:
+        cluster.isolate(member)  # from the others: clients reach it
 
 
-async def come_back(member: EtcdServer, how: str) -> None:
+async def come_back(cluster: EtcdCluster, member: EtcdServer, how: str) -> None:
     if how == "frozen":
         member.resume()
-    else:
+    elif how == "killed":
         await member.restart()
+    else:
+        cluster.reconnect(member)
 
 
 @pytest.mark.parametrize("retry_timeout", [3, pytest.param(10, marks=pytest.mark.nightly)])
-@pytest.mark.parametrize("how", ["frozen", "killed"])
+@pytest.mark.parametrize("how", ["frozen", "killed", "isolated"])
 async def test_a_primary_stays_while_a_quorum_lives(cluster: EtcdCluster, how: str, retry_timeout: int) -> None:
     leader = await cluster.leader()
     order = [*(member for member in cluster.members if member is not leader), leader]  # the leader last
@@ -50,9 +54,9 @@ async def test_a_primary_stays_while_a_quorum_lives(cluster: EtcdCluster, how: s
         async with loop.running():
             for member in order:
                 before = loop.rounds
-                await go_away(member, how)
+                await go_away(cluster, member, how)
                 await until(lambda: loop.rounds >= before + ROUNDS)  # noqa: B023 # awaited here
-                await come_back(member, how)
+                await come_back(cluster, member, how)
                 await cluster.wait_healthy()
         assert not loop.demotions
         assert all(seconds < retry_timeout + SLACK for seconds in loop.longest.values()), loop.longest
