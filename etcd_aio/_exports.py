@@ -45,7 +45,7 @@ EXPORTS = {
             "KeyLike LeaseLike MIN_INT64 ValueLike check_text encode_key finite_seconds flag is_encodable "
             "lease_id one_of parse_word to_bytes whole_number "
         ),
-        "etcd_aio.arguments.functions": "check_async_function check_awaitable",
+        "etcd_aio.arguments.functions": "check_async_function check_awaitable check_blocking_function",
         "etcd_aio.arguments.host_port": "split_host_port",
     },
     "etcd_aio.backend": {

@@ -5,6 +5,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any, Self, TypeAlias
 
+from etcd_aio.arguments import check_blocking_function
 from etcd_aio.base.aio import start_background_task
 from etcd_aio.errors import ClientUsageError, EtcdError, InvalidRequestError
 from etcd_aio.portal.block import Block
@@ -24,9 +25,12 @@ class LosableMaker(Facade):
 
         Raises:
             InvalidRequestError: it is no function.
+            TypeError: it is an async one.
         """
-        if on_lost is not None and not callable(on_lost):
-            raise InvalidRequestError(f"on_lost is a function or None in blocking code, not {on_lost!r}")
+        if on_lost is not None:
+            if not callable(on_lost):
+                raise InvalidRequestError(f"on_lost is a function or None in blocking code, not {on_lost!r}")
+            check_blocking_function(on_lost)
         self._on_lost = on_lost
         return self
 

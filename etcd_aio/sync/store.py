@@ -413,7 +413,7 @@ class Store(StoreCalls):
         """
         return self._run(
             self._aio.stm,
-            in_caller(lambda one: function(self._wrap(one))),
+            in_caller(function, self._wrap),
             isolation=isolation,
             prefetch=prefetch,
             max_attempts=max_attempts,

@@ -159,7 +159,7 @@ LOSABLE: Final = frozenset({"DoubleBarrier", "Job", "Leadership", "Lease", "Lock
 LOSABLE_MAKERS: Final = frozenset({"Election", "RWLock", "Worker"})
 """Classes that have an `on_lost`, and hand it to what they make."""
 
-_CALLED_WITH_FACADE: Final = "in_caller(lambda one: {0}(self._wrap(one)))"
+_CALLED_WITH_FACADE: Final = "in_caller({0}, self._wrap)"
 ARGUMENTS: Final = {
     "Election.run.work": _CALLED_WITH_FACADE.format("work"),
     "Store.stm.function": _CALLED_WITH_FACADE.format("function"),

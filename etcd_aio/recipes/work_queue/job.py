@@ -203,7 +203,8 @@ class Job(AsyncBlock):
                 self._release_later()
             if exc is None or not isinstance(error, EtcdError):
                 raise
-            exc.add_note(f"Meanwhile: {error.message}")
+            if getattr(exc, "message", None) != error.message:  # the block may have been told already
+                exc.add_note(f"Meanwhile: {error.message}")
 
     # Ends.
 
