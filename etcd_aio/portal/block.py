@@ -2,6 +2,7 @@
 
 import asyncio
 import warnings
+from contextlib import suppress
 from threading import Thread, current_thread
 from types import TracebackType
 from typing import Any, Final, TypeAlias
@@ -21,25 +22,41 @@ class Block(Facade):
     def __enter__(self) -> Any:
         aio = self._aio
         inside = Inside(aio, type(self).__name__)
-        value = self._portal.call(inside.enter, undo=lambda _: inside.leave_soon())
-        if self._entered is None:
-            self._entered = []
-        self._entered.append((current_thread(), inside))
-        return self if value is aio else self._wrap(value)
+        entry = (current_thread(), inside)
+        entered = self._entered
+        if entered is None:
+            entered = self.__dict__.setdefault("_entered", [])  # another thread may do so now
+        entered.append(entry)
+        try:
+            value = self._portal.call(inside.enter, undo=lambda _: inside.leave_soon())
+            inside.is_entered = True
+            return self if value is aio else self._wrap(value)
+        except BaseException:
+            entered.remove(entry)
+            self._portal.soon(inside.leave_soon)  # if a signal handler has raised after the call
+            raise
 
     def __exit__(
         self, exc_type: type[BaseException] | None, exc: BaseException | None, traceback: TracebackType | None
     ) -> bool | None:
-        entered = self._entered
+        entered = [one for one in self._entered or () if one[1].is_entered]
         if not entered or self._portal.is_forked:  # after a fork it is the parent's
             return False
         thread = current_thread()
         own = [one for one in entered if one[0] is thread]
-        left = own[-1] if own else entered[-1]  # another thread may leave
-        entered.remove(left)
-        if self._portal.thread.is_over:  # the last client was closed within the block
-            return left[1].ended()
-        return bool(self._portal.call(left[1].leave, ((exc_type, exc, traceback),)))
+        entry = own[-1] if own else entered[-1]  # another thread may leave
+        inside = entry[1]
+        inside.is_entered = False
+        try:
+            if self._portal.thread.is_over:  # the last client was closed within the block
+                return inside.ended()
+            return bool(self._portal.call(inside.leave, ((exc_type, exc, traceback),)))
+        except BaseException:
+            self._portal.soon(inside.leave_soon)  # if a signal handler has raised before the call
+            raise
+        finally:
+            with suppress(ValueError):  # another thread has left it, too
+                self.__dict__["_entered"].remove(entry)
 
     def __del__(self) -> None:
         entered, portal = getattr(self, "_entered", None), getattr(self, "_portal", None)
@@ -49,7 +66,7 @@ class Block(Facade):
             warnings.warn(f"{self!r} was not closed: use `with`", ResourceWarning, stacklevel=2)
 
     def _make_again(self) -> None:
-        if self._entered:
+        if any(inside.is_entered for _, inside in self._entered or ()):
             self._made_by = None
         super()._make_again()
 
@@ -63,9 +80,13 @@ class Inside:
     Args:
         block: the block.
         name: of its class, for the task.
+
+    Attributes:
+        is_entered: whether it was entered by `with`, and is not being left.
     """
 
     def __init__(self, block: Any, name: str) -> None:
+        self.is_entered = False
         self._block = block
         self._name = name
 

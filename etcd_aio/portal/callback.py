@@ -88,6 +88,6 @@ class OwnThread:
                 continue
             try:
                 self._function(*event)
-            except Exception:  # the next event must not be lost with it
+            except BaseException:  # the next event must not be lost with it
                 _log.exception("%s: the function raised", self._name)
             del event

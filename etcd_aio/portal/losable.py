@@ -42,7 +42,11 @@ class Losable(LosableMaker, Block):
 
     def __enter__(self) -> Any:
         entered = super().__enter__()
-        self._watch_loss()
+        try:
+            self._watch_loss()
+        except BaseException as error:  # of a signal handler
+            self.__exit__(type(error), error, error.__traceback__)
+            raise
         return entered
 
     def _telling(self, on_lost: OnLost | None) -> Self:

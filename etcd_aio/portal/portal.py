@@ -5,7 +5,7 @@ import warnings
 from collections.abc import Callable
 from typing import Any
 
-from etcd_aio.errors import BlockingInLoopError, ClientClosedError, ForkedError
+from etcd_aio.errors import BlockingInLoopError
 from etcd_aio.portal.call import Call
 from etcd_aio.portal.loop_thread import Holder, LoopThread, hold
 
@@ -64,12 +64,7 @@ class Portal:
 
     def soon(self, function: Callable[[], object]) -> None:
         """Run a function in the loop's thread, without waiting for it, unless the thread has ended."""
-        thread = self.thread
-        call: Call[object] = Call(function, (), {}, thread.submit)
-        try:
-            thread.submit(call)
-        except (ClientClosedError, ForkedError):
-            return
+        self.thread.submit(Call(function, (), {}, self.thread))
 
     def abandon(self, text: str, close: Callable[[], object]) -> None:
         """The client was collected without being closed: warn, and close it in the background.
@@ -81,7 +76,6 @@ class Portal:
         thread, holder = self.thread, self._holder
         if thread.is_forked or thread.is_over or holder not in thread.holders:
             return
-        warnings.warn(f"unclosed {text}", ResourceWarning, stacklevel=3)
 
         async def leave() -> None:
             try:
@@ -90,3 +84,4 @@ class Portal:
                 thread.release(holder)
 
         self.soon(leave)
+        warnings.warn(f"unclosed {text}", ResourceWarning, stacklevel=3)  # at last: it may be an error

@@ -68,6 +68,9 @@ class BaseClient(Facade):
             portal.call(self._object.aclose)
         except ClientClosedError:  # the interpreter ends, and has stopped the thread
             return
+        except BaseException:
+            portal.soon(self._object.aclose)  # if a signal handler has raised before the call
+            raise
         finally:
             portal.close()
 
