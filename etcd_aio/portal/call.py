@@ -281,12 +281,14 @@ class CallerWork:
         Args:
             call: may be over when the function returns: the client was closed, or this is a forked child by now.
         """
-        settle: Callable[..., None]
-        outcome: object
         try:
-            settle, outcome = resolve, self._function(*self._arguments)
+            result = self._function(*self._arguments)
         except Exception as error:
-            settle, outcome = _reject, error
+            self._settle(call, _reject, error)
+        else:
+            self._settle(call, resolve, result)
+
+    def _settle(self, call: Call[Any], settle: Callable[..., None], outcome: object) -> None:
         if not call.is_over:
             with suppress(RuntimeError):  # the loop was closed right now, which ends the call
                 self._loop.call_soon_threadsafe(settle, self.outcome, outcome)
