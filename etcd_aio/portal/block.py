@@ -8,6 +8,7 @@ from types import TracebackType
 from typing import Any, Final, TypeAlias
 
 from etcd_aio.base.aio import resolve, start_task
+from etcd_aio.errors import ClientClosedError
 from etcd_aio.portal.facade import Facade
 
 ExcInfo: TypeAlias = "tuple[type[BaseException] | None, BaseException | None, TracebackType | None]"
@@ -42,15 +43,20 @@ class Block(Facade):
         entered = [one for one in self._entered or () if one[1].is_entered]
         if not entered or self._portal.is_forked:  # after a fork it is the parent's
             return False
-        thread = current_thread()
-        own = [one for one in entered if one[0] is thread]
+        caller = current_thread()
+        own = [one for one in entered if one[0] is caller]
         entry = own[-1] if own else entered[-1]  # another thread may leave
         inside = entry[1]
         inside.is_entered = False
+        thread = self._portal.thread
         try:
-            if self._portal.thread.is_over:  # the last client was closed within the block
+            if thread.is_over:  # the last client was closed within the block
                 return inside.ended()
             return bool(self._portal.call(inside.leave, ((exc_type, exc, traceback),)))
+        except ClientClosedError:
+            if not thread.is_over:
+                raise
+            return inside.ended()  # closed right now
         except BaseException:
             self._portal.soon(inside.leave_soon)  # if a signal handler has raised before the call
             raise

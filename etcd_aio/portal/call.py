@@ -13,6 +13,7 @@ any two calls of a function here, so these are few, and their order is as it is 
 import asyncio
 import contextvars
 import threading
+import time
 from collections import deque
 from collections.abc import Callable, Coroutine
 from contextlib import suppress
@@ -22,11 +23,12 @@ from typing import Any, Final, Generic, Protocol, TypeVar, cast
 
 from etcd_aio.base.aio import resolve, start_task
 from etcd_aio.base.user import CALLER
-from etcd_aio.errors import EtcdError
+from etcd_aio.errors import ClientClosedError, EtcdError
 
 T = TypeVar("T")
 
 _INTERRUPTED_SECONDS: Final = 0.9  # until a cancelled call has ended: Ctrl-C is to end a program within a second
+_EXIT_SECONDS: Final = 2.0  # until daemon threads learn that the interpreter ends, which mostly ends them before
 
 
 class Submitting(Protocol):
@@ -34,9 +36,13 @@ class Submitting(Protocol):
 
     Attributes:
         open: the calls that are not over.
+        is_over: whether it ends, or has ended.
+        is_exiting: whether it ends with the interpreter.
     """
 
     open: "set[Call[Any]]"
+    is_over: bool
+    is_exiting: bool
 
     def submit(self, call: "Call[Any]") -> None:
         """Have `step` called in the loop's thread, soon; or `fail` in this one."""
@@ -111,6 +117,9 @@ class Call(Generic[T]):
                 self._take_back()
             return
         if self._task is None:
+            if self._thread.is_over:  # nothing would wait for what is started now
+                self.fail(ClientClosedError())
+                return
             self._start()
         if self._is_interrupted and self._task is not None:
             asyncio.get_running_loop().call_soon(self._task.cancel)  # after the first step of the task
@@ -138,7 +147,8 @@ class Call(Generic[T]):
             result = task.result()
         except BaseException as error:
             self._work.close()  # a task that is cancelled before it starts never awaits it
-            self._error = error
+            is_end = isinstance(error, asyncio.CancelledError) and self._thread.is_over and not self._is_interrupted
+            self._error = ClientClosedError() if is_end else error
         else:
             if type(result) is _Raised:
                 self._error = result.error
@@ -200,7 +210,7 @@ class Call(Generic[T]):
             try:
                 await asyncio.wait({work.outcome})
             except asyncio.CancelledError:
-                if self._is_interrupted:
+                if self._is_interrupted or self._thread.is_over:
                     raise
                 is_cancelled = True
         if is_cancelled:
@@ -213,6 +223,7 @@ class Call(Generic[T]):
         """Submit it, and wait until it is over.
 
         Raises:
+            ClientClosedError: the loop's thread has ended.
             BaseException: what the call has raised, or a signal handler.
         """
         try:
@@ -228,6 +239,8 @@ class Call(Generic[T]):
             self._tell(interruption)
             raise
         if self._error is not None:
+            if self._thread.is_exiting and self._caller is not threading.main_thread():
+                time.sleep(_EXIT_SECONDS)
             try:
                 raise self._error
             finally:

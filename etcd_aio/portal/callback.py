@@ -29,13 +29,23 @@ def in_caller(function: Callable[..., object]) -> Any:
 def in_worker(function: Callable[..., T], name: str) -> Callable[..., Awaitable[T]]:
     """An asynchronous function for the loop, which runs a blocking one in a thread of its own.
 
+    What it raises that no task of the loop should end by, such as `SystemExit`, becomes a `RuntimeError`.
+
     Args:
         function: the blocking function.
         name: of the thread.
     """
 
+    def work(*arguments: object) -> T:
+        try:
+            return function(*arguments)
+        except BaseException as error:
+            if isinstance(error, Exception) and not isinstance(error, StopIteration):
+                raise
+            raise RuntimeError(f"the function raised {error!r}") from error
+
     async def run(*arguments: object) -> T:
-        return await in_thread(partial(function, *arguments), name)
+        return await in_thread(partial(work, *arguments), name)
 
     return run
 

@@ -10,7 +10,7 @@ touch it: its sockets and its epoll instance are shared with the parent. The cal
 within a call, by a signal handler or a function of the user. The next client of the child starts a new thread.
 
 At exit the interpreter freezes daemon threads where they are. So the loop is stopped before, and what runs in it is
-cancelled and gets a moment to end.
+cancelled and gets a moment to end. Callers in daemon threads are not told at once, so that they print no tracebacks.
 """
 
 import asyncio
@@ -42,13 +42,14 @@ class LoopThread:
     Attributes:
         is_forked: whether this is the copy of a thread of the parent process.
         is_over: whether it ends, or has ended: it takes no calls any more.
+        is_exiting: whether it ends with the interpreter.
         holders: those that need it.
         open: the calls that are not over.
         ident: the identifier of the thread.
     """
 
     def __init__(self) -> None:
-        self.is_forked = self.is_over = False
+        self.is_forked = self.is_over = self.is_exiting = False
         self.holders: set[Holder] = set()
         self.open: set[Call[Any]] = set()
         self._calls: deque[Call[Any]] = deque()
@@ -185,6 +186,7 @@ class LoopThread:
             for holder in list(self.holders):
                 warnings.warn(f"unclosed {holder.text}", ResourceWarning, stacklevel=1)
         finally:  # a warning may be an error
+            self.is_exiting = True
             self.stop()
             self._join()
 

@@ -2,7 +2,7 @@
 
 import asyncio
 import warnings
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 from etcd_aio.errors import BlockingInLoopError
@@ -66,22 +66,30 @@ class Portal:
         """Run a function in the loop's thread, without waiting for it, unless the thread has ended."""
         self.thread.submit(Call(function, (), {}, self.thread))
 
-    def abandon(self, text: str, close: Callable[[], object]) -> None:
+    def abandon(self, text: str, close: Callable[[], Awaitable[object]]) -> None:
         """The client was collected without being closed: warn, and close it in the background.
 
         Args:
             text: names it.
             close: closes it, in the loop's thread.
         """
-        thread, holder = self.thread, self._holder
-        if thread.is_forked or thread.is_over or holder not in thread.holders:
+        if self.thread.is_forked or self.thread.is_over or self._holder not in self.thread.holders:
             return
+        self.leave_soon(close)
+        warnings.warn(f"unclosed {text}", ResourceWarning, stacklevel=3)  # at last: it may be an error
+
+    def leave_soon(self, close: Callable[[], Awaitable[object]]) -> None:
+        """Close the client in the background, where nothing can wait for that.
+
+        Args:
+            close: closes it, in the loop's thread.
+        """
+        thread, holder = self.thread, self._holder
 
         async def leave() -> None:
             try:
-                await close()  # type: ignore[misc]
+                await close()
             finally:
                 thread.release(holder)
 
         self.soon(leave)
-        warnings.warn(f"unclosed {text}", ResourceWarning, stacklevel=3)  # at last: it may be an error

@@ -16,7 +16,7 @@ from typing import Any, Self
 import pytest
 
 from etcd_aio.errors import ClientClosedError, ForkedError
-from etcd_aio.portal import Block, BufferedIterator, Holder, LoopThread, Portal, hold, in_caller, own_thread
+from etcd_aio.portal import Block, BufferedIterator, Holder, LoopThread, Portal, hold, in_caller, in_worker, own_thread
 
 ROUNDS = 1500  # some 5 of a hundred interruptions hit a step that was not prepared for them
 NOTE = "The call was cancelled, and has not ended yet."
@@ -343,6 +343,7 @@ def test_a_call_that_does_not_end_with_the_thread_fails() -> None:
     thread.release(holder)
     caller.join(30)
     assert outcomes == ["closed"]
+    gc.collect()  # asyncio logs the end of such a task
 
 
 def test_a_function_of_the_user_that_outlasts_the_thread_ends_its_call_by_an_error() -> None:
@@ -406,3 +407,52 @@ def test_an_exit_in_a_function_of_events_does_not_lose_the_next(error: BaseExcep
     add(2)
     assert second.wait(30)
     assert seen == [1, 2]
+
+
+def test_the_end_waits_for_no_function_of_the_user_and_destroys_no_task(caplog: pytest.LogCaptureFixture) -> None:
+    holder = Holder("a")
+    thread = hold(holder)
+
+    async def ask(function: Any) -> None:
+        await function()
+
+    with pytest.raises(ClientClosedError):
+        thread.call(ask, (in_caller(lambda: thread.release(holder)),))
+    gc.collect()
+    assert not caplog.records  # "Task was destroyed but it is pending!"
+
+
+def test_no_coroutine_is_begun_while_the_thread_ends(recwarn: pytest.WarningsRecorder) -> None:
+    for _ in range(30):
+        holder = Holder("a")
+        thread = hold(holder)
+        outcomes: set[type[BaseException]] = set()
+
+        def work(thread: LoopThread = thread, outcomes: set[type[BaseException]] = outcomes) -> None:
+            try:
+                while True:
+                    thread.call(asyncio.sleep, (0.0005,))
+            except BaseException as error:
+                outcomes.add(type(error))
+
+        workers = [threading.Thread(target=work, daemon=True) for _ in range(8)]
+        for worker in workers:
+            worker.start()
+        time.sleep(0.005)
+        thread.release(holder)
+        for worker in workers:
+            worker.join(30)
+        assert outcomes == {ClientClosedError}
+    gc.collect()
+    assert not recwarn.list  # "coroutine ... was never awaited"
+
+
+@pytest.mark.parametrize("error", [SystemExit(3), KeyboardInterrupt(), GeneratorExit(), StopIteration()])
+def test_an_exit_in_a_function_that_a_thread_of_its_own_runs_is_an_error(
+    thread: LoopThread, error: BaseException
+) -> None:
+    def fail() -> None:
+        raise error
+
+    with pytest.raises(RuntimeError, match=f"raised {type(error).__name__}"):
+        thread.call(in_worker(fail, "test.worker"))

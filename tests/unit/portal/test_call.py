@@ -275,7 +275,7 @@ def test_what_runs_is_cancelled_as_the_thread_ends() -> None:
             seen.append("ended")
 
     def call() -> None:
-        with pytest.raises(asyncio.CancelledError):
+        with pytest.raises(ClientClosedError):
             thread.call(run)
         seen.append("told")
 
