@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any, Self, TypeAlias
 
 from etcd_aio.base.aio import start_background_task
@@ -60,6 +61,27 @@ class Losable(LosableMaker, Block):
         if self._on_lost is not None:
             self._run(_watch, _losable(self._object), own_thread(self._on_lost, "etcd_aio.on_lost"))
 
+    def _acquire(self, acquire: Callable[[], object]) -> Any:
+        """Acquire it without a block. If Ctrl-C comes too late to prevent that, it is released.
+
+        Args:
+            acquire: the method of the object. It returns False if it is not held now.
+        """
+        aio = self._aio
+
+        def release(is_acquired: object) -> "asyncio.Task[None] | None":
+            return None if is_acquired is False else start_background_task(_release(aio), name="etcd_aio.sync release")
+
+        is_acquired = self._portal.call(acquire, undo=release)
+        if is_acquired is not False:
+            self._watch_loss()
+        return is_acquired
+
+    def _make_again(self) -> None:
+        if getattr(self._object, "is_held", False) or getattr(self._object, "is_lost", False):  # by the parent
+            self._made_by = None
+        super()._make_again()
+
     def check(self) -> None:
         """Raise an error unless it is held now: a thread cannot be cancelled, so a long block asks from time to time.
 
@@ -75,6 +97,11 @@ class Losable(LosableMaker, Block):
                 raise error
         elif holds is False:
             losable.fencing_token  # noqa: B018 # raises, since there is none
+
+
+async def _release(aio: Any) -> None:
+    with suppress(EtcdError):  # it is lost; or its lease ends
+        await aio.release()
 
 
 def _losable(aio: Any) -> Any:

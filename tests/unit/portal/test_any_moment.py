@@ -10,13 +10,25 @@ import threading
 import time
 import warnings
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from types import TracebackType
 from typing import Any, Self
 
 import pytest
 
 from etcd_aio.errors import ClientClosedError, ForkedError
-from etcd_aio.portal import Block, BufferedIterator, Holder, LoopThread, Portal, hold, in_caller, in_worker, own_thread
+from etcd_aio.portal import (
+    Block,
+    BufferedIterator,
+    Holder,
+    LoopThread,
+    Losable,
+    Portal,
+    hold,
+    in_caller,
+    in_worker,
+    own_thread,
+)
 
 ROUNDS = 1500  # some 5 of a hundred interruptions hit a step that was not prepared for them
 NOTE = "The call was cancelled, and has not ended yet."
@@ -57,6 +69,24 @@ class AioThing:
 
 class Thing(Block, BufferedIterator[int]):
     pass
+
+
+class AioLock:
+    """A lock of asyncio, which is acquired although that is cancelled."""
+
+    is_held = is_lost = False
+
+    async def acquire(self) -> None:
+        with suppress(asyncio.CancelledError):
+            await asyncio.sleep(0.3)
+        self.is_held = True
+
+    async def release(self) -> None:
+        self.is_held = False
+
+
+class Lock(Losable):
+    _survives_fork = True
 
 
 @pytest.fixture
@@ -213,6 +243,17 @@ def test_an_iterator_loses_and_repeats_nothing_and_keeps_the_order(
     assert taken == list(range(1, len(taken) + 1))
 
 
+def test_a_lock_that_is_acquired_in_spite_of_an_interruption_is_released(
+    thing: Thing, on_alarm: Callable[[Callable[[], object]], None]
+) -> None:
+    lock = Lock._around(AioLock(), thing._portal)
+    on_alarm(interrupt)
+    signal.setitimer(signal.ITIMER_REAL, 0.1)
+    with pytest.raises(InterruptionError):
+        lock._acquire(lock._aio.acquire)
+    assert not lock._object.is_held
+
+
 # Handlers that make calls.
 
 
@@ -298,6 +339,20 @@ def test_a_call_within_which_a_fork_happens_fails_in_the_child_and_goes_on_in_th
         os._exit(1)
     assert answer == "went on"
     in_child(pids[0], lambda: None)
+
+
+@pytest.mark.filterwarnings("ignore:.*multi-threaded.*:DeprecationWarning")
+def test_a_lock_that_the_parent_holds_without_a_block_is_not_made_again_in_the_child(thing: Thing) -> None:
+    lock = Lock._around(AioLock(), thing._portal)
+    lock._made_by = lambda: Lock._around(AioLock(), Portal("child"))
+    lock._acquire(lock._object.acquire)
+
+    def use() -> None:
+        with pytest.raises(ForkedError):
+            _ = lock._aio
+
+    in_child(os.fork(), use)
+    assert lock._object.is_held
 
 
 # The end.
