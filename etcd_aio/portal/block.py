@@ -3,11 +3,13 @@
 import asyncio
 import warnings
 from collections.abc import Callable
+from contextlib import suppress
 from threading import Thread, current_thread
 from types import TracebackType
 from typing import Any, Final, TypeAlias
 
 from etcd_aio.base.aio import resolve, start_task
+from etcd_aio.errors import ClientClosedError
 from etcd_aio.portal.facade import Facade
 
 ExcInfo: TypeAlias = "tuple[type[BaseException] | None, BaseException | None, TracebackType | None]"
@@ -22,11 +24,19 @@ class Block(Facade):
     def __enter__(self) -> Any:
         aio = self._aio
         inside = Inside(aio, type(self).__name__, self._after_entering())
-        value = self._portal.call(inside.enter, undo=lambda _: inside.leave_soon())
-        if self._entered is None:
-            self._entered = []
-        self._entered.append((current_thread(), inside))
-        return self if value is aio else self._wrap(value)
+        entry = (current_thread(), inside)
+        entered = self._entered
+        if entered is None:
+            entered = self.__dict__.setdefault("_entered", [])  # another thread may do so now
+        entered.append(entry)
+        try:
+            value = self._portal.call(inside.enter, undo=lambda _: inside.leave_soon())
+            inside.is_entered = True
+            return self if value is aio else self._wrap(value)
+        except BaseException:
+            entered.remove(entry)
+            self._portal.soon(inside.leave_soon)  # if a signal handler has raised after the call
+            raise
 
     def _after_entering(self) -> Callable[[], object] | None:
         """A function to run in the loop as soon as it is entered, if there is one."""
@@ -35,16 +45,30 @@ class Block(Facade):
     def __exit__(
         self, exc_type: type[BaseException] | None, exc: BaseException | None, traceback: TracebackType | None
     ) -> bool | None:
-        entered = self._entered
+        entered = [one for one in self._entered or () if one[1].is_entered]
         if not entered or self._portal.is_forked:  # after a fork it is the parent's
             return False
-        thread = current_thread()
-        own = [one for one in entered if one[0] is thread]
-        left = own[-1] if own else entered[-1]  # another thread may leave
-        entered.remove(left)
-        if self._portal.thread.is_over:  # the last client was closed within the block
-            return left[1].ended()
-        return bool(self._portal.call(left[1].leave, ((exc_type, exc, traceback),)))
+        caller = current_thread()
+        own = [one for one in entered if one[0] is caller]
+        entry = own[-1] if own else entered[-1]  # another thread may leave
+        inside = entry[1]
+        inside.is_entered = False
+        thread = self._portal.thread
+        try:
+            if thread.is_over:  # the last client was closed within the block
+                return inside.ended()
+            return bool(self._portal.call(inside.leave, ((exc_type, exc, traceback),)))
+        except ClientClosedError:
+            if not thread.is_over:
+                raise
+            return inside.ended()  # closed right now
+        except BaseException:
+            self._portal.soon(inside.leave_soon)  # if a signal handler has raised before the call
+            raise
+        finally:
+            if self._entered is not None:
+                with suppress(ValueError):  # another thread has left it, too
+                    self._entered.remove(entry)
 
     def _end(self, aclose: Callable[[], object]) -> None:
         super()._end(aclose)
@@ -61,7 +85,7 @@ class Block(Facade):
                 warnings.warn(f"{self!r} was not closed: use `with`", ResourceWarning, stacklevel=2)
 
     def _make_again(self) -> None:
-        if self._entered:
+        if any(inside.is_entered for _, inside in self._entered or ()):
             self._made_by = None
         super()._make_again()
 
@@ -76,9 +100,13 @@ class Inside:
         block: the block.
         name: of its class, for the task.
         after: a function to run as soon as it is entered.
+
+    Attributes:
+        is_entered: whether it was entered by `with`, and is not being left.
     """
 
     def __init__(self, block: Any, name: str, after: Callable[[], object] | None = None) -> None:
+        self.is_entered = False
         self._block = block
         self._name = name
         self._after = after

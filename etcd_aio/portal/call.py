@@ -1,41 +1,67 @@
 """Call: one blocking call, from the thread that waits to the loop's thread, and back.
 
 Theory. The caller waits for the call's lock, which the loop releases when there is something to do for the caller: the
-call is over, or a function of the user is to be run in the caller's thread. `_is_signalled` keeps the loop from
-releasing it twice; the caller clears it before it looks, so nothing is missed.
+call is over, or a function of the user is to be run in the caller's thread. What there is to do is written before the
+lock is released, and looked at after it is acquired. So nothing is missed, and a release too many does no harm.
 
 If a signal handler raises while the caller waits, as Ctrl-C does, the task is cancelled, and the caller waits until it
-has ended; only then is the exception raised, with a note that says how the call has ended.
+has ended; only then is the exception raised, with a note that says how the call has ended. A task is cancelled after
+its first step: what frees something, such as a lock, has begun then, and knows what to do. A handler may raise between
+any two calls of a function here, so these are few, and their order is as it is for that.
 """
 
 import asyncio
 import contextvars
 import threading
+import time
 from collections import deque
 from collections.abc import Callable, Coroutine
+from contextlib import suppress
 from inspect import iscoroutine
 from threading import current_thread
-from typing import Any, Final, Generic, TypeVar, cast
+from typing import Any, Final, Generic, Protocol, TypeVar, cast
 
 from etcd_aio.base.aio import resolve, start_task
 from etcd_aio.base.user import CALLER
-from etcd_aio.errors import ClientClosedError, EtcdError, ForkedError
+from etcd_aio.errors import ClientClosedError, EtcdError
 
 T = TypeVar("T")
 
 _INTERRUPTED_SECONDS: Final = 0.9  # until a cancelled call has ended: Ctrl-C is to end a program within a second
+_EXIT_SECONDS: Final = 2.0  # until daemon threads learn that the interpreter ends, which mostly ends them before
+
+
+class Submitting(Protocol):
+    """The loop's thread.
+
+    Attributes:
+        open: the calls that are not over.
+        is_over: whether it ends, or has ended.
+        is_exiting: whether it ends with the interpreter.
+    """
+
+    open: "set[Call[Any]]"
+    is_over: bool
+    is_exiting: bool
+
+    def submit(self, call: "Call[Any]") -> None:
+        """Have `step` called in the loop's thread, soon; or `fail` in this one."""
+        ...
 
 
 class Call(Generic[T]):
-    """One call. `submit` it to the loop's thread, then `wait` in the caller's.
+    """One call. It is submitted to the loop's thread by `wait` in the caller's.
 
     Args:
         function: is run in the loop's thread.
         arguments: its positional arguments.
         keywords: its keyword arguments.
-        submit: has `step` called in the loop's thread, soon.
+        thread: the loop's thread.
         undo: is run in the loop's thread with a result that the caller does not get, since it was interrupted. The
             caller waits for the task that it returns, if it returns one.
+
+    Attributes:
+        is_over: whether it has a result or an error.
     """
 
     __slots__ = (
@@ -46,17 +72,16 @@ class Call(Generic[T]):
         "_function",
         "_inbox",
         "_is_interrupted",
-        "_is_over",
         "_is_settled",
-        "_is_signalled",
         "_is_taken_back",
         "_keywords",
         "_lock",
         "_result",
-        "_submit",
         "_task",
+        "_thread",
         "_undo",
         "_work",
+        "is_over",
     )
 
     def __init__(
@@ -64,19 +89,19 @@ class Call(Generic[T]):
         function: Callable[..., object],
         arguments: tuple[object, ...],
         keywords: dict[str, object],
-        submit: Callable[["Call[Any]"], None],
+        thread: Submitting,
         undo: Callable[[Any], object] | None = None,
     ) -> None:
         self._function = function
         self._arguments = arguments
         self._keywords = keywords
-        self._submit = submit
+        self._thread = thread
         self._undo = undo
         self._context = contextvars.copy_context()
         self._caller = current_thread()
         self._lock = threading.Lock()
         self._lock.acquire()
-        self._is_signalled = self._is_over = self._is_interrupted = self._is_taken_back = self._is_settled = False
+        self.is_over = self._is_interrupted = self._is_taken_back = self._is_settled = False
         self._error: BaseException | None = None
         self._result: object = None
         self._work: Coroutine[Any, Any, object]
@@ -85,21 +110,21 @@ class Call(Generic[T]):
 
     # In the loop's thread.
 
-    @property
-    def is_begun(self) -> bool:
-        """Whether it runs, or has ended."""
-        return self._is_over or self._task is not None
-
     def step(self) -> None:
         """Start; if the caller was interrupted, cancel or undo."""
-        if self._is_interrupted:
-            if self._is_over:
+        if self.is_over:
+            if self._is_interrupted:
                 self._take_back()
-            elif self._task is None:
-                self.fail(asyncio.CancelledError())
-            else:
-                self._task.cancel()
             return
+        if self._task is None:
+            if self._thread.is_over:  # nothing would wait for what is started now
+                self.fail(ClientClosedError())
+                return
+            self._start()
+        if self._is_interrupted and self._task is not None:
+            asyncio.get_running_loop().call_soon(self._task.cancel)  # after the first step of the task
+
+    def _start(self) -> None:
         for argument in self._arguments:
             if type(argument) is InCaller:
                 argument.call = self
@@ -122,21 +147,27 @@ class Call(Generic[T]):
             result = task.result()
         except BaseException as error:
             self._work.close()  # a task that is cancelled before it starts never awaits it
-            self._error = error
+            is_end = isinstance(error, asyncio.CancelledError) and self._thread.is_over and not self._is_interrupted
+            self._error = ClientClosedError() if is_end else error
         else:
             if type(result) is _Raised:
                 self._error = result.error
             else:
                 self._result = result
+        self._task = None  # a task must not be freed in the caller's thread: its weak references swallow Ctrl-C
         self._over()
 
     def fail(self, error: BaseException) -> None:
-        """End the call by an error."""
-        self._error = error
-        self._over()
+        """End the call by an error; if it is over, what undoes it."""
+        if self.is_over:
+            self._settle()
+        else:
+            self._error = error
+            self._over()
 
     def _over(self) -> None:
-        self._is_over = True
+        self.is_over = True
+        self._thread.open.discard(self)
         if self._is_interrupted:
             self._take_back()
         self._signal()
@@ -154,11 +185,11 @@ class Call(Generic[T]):
 
     def _settle(self, _: object = None) -> None:
         self._is_settled = True
+        self._thread.open.discard(self)
         self._signal()
 
     def _signal(self) -> None:
-        if not self._is_signalled:
-            self._is_signalled = True
+        with suppress(RuntimeError):  # it is released already
             self._lock.release()
 
     async def run_in_caller(self, function: Callable[..., T], arguments: tuple[object, ...]) -> T:
@@ -179,7 +210,7 @@ class Call(Generic[T]):
             try:
                 await asyncio.wait({work.outcome})
             except asyncio.CancelledError:
-                if self._is_interrupted:
+                if self._is_interrupted or self._thread.is_over:
                     raise
                 is_cancelled = True
         if is_cancelled:
@@ -192,43 +223,43 @@ class Call(Generic[T]):
         """Submit it, and wait until it is over.
 
         Raises:
+            ClientClosedError: the loop's thread has ended.
             BaseException: what the call has raised, or a signal handler.
         """
         try:
-            self._submit(self)
+            self._thread.submit(self)
             while True:
                 self._lock.acquire()
-                self._is_signalled = False
-                if self._is_over:
+                if self.is_over:
                     break
                 while self._inbox:
-                    self._inbox.popleft().run()
-        except (ClientClosedError, ForkedError):  # it was not submitted
-            raise
+                    self._inbox.popleft().run(self)
         except BaseException as interruption:
             self._interrupt()
             self._tell(interruption)
             raise
         if self._error is not None:
+            if self._thread.is_exiting and self._caller is not threading.main_thread():
+                time.sleep(_EXIT_SECONDS)
             try:
                 raise self._error
             finally:
                 self._error = None  # it refers to this frame
-        return cast("T", self._result)
+        result: Any = self._result  # a `cast` is a call, in which a signal handler could raise
+        return result  # type: ignore[no-any-return]
 
     def _interrupt(self) -> None:
         """Cancel the call, and wait until it has ended, for a time."""
         self._is_interrupted = True
-        self._submit(self)
+        self._thread.submit(self)
         while not self._is_settled:
             if not self._lock.acquire(timeout=_INTERRUPTED_SECONDS):
                 return
-            self._is_signalled = False
 
     def _tell(self, interruption: BaseException) -> None:
         """Say in the exception what became of the call."""
         error = self._error
-        if not self._is_over:
+        if not self.is_over:
             interruption.add_note("The call was cancelled, and has not ended yet.")
         elif error is None:
             interruption.add_note("The call had succeeded: its result is lost.")
@@ -257,14 +288,23 @@ class CallerWork:
         self._loop = loop
         self.outcome: asyncio.Future[object] = loop.create_future()
 
-    def run(self) -> None:
-        """Run it. What is no `Exception` ends the call, too: Ctrl-C, or an exit."""
+    def run(self, call: Call[Any]) -> None:
+        """Run it. What is no `Exception` ends the call, too: Ctrl-C, or an exit.
+
+        Args:
+            call: may be over when the function returns: the client was closed, or this is a forked child by now.
+        """
         try:
             result = self._function(*self._arguments)
         except Exception as error:
-            self._loop.call_soon_threadsafe(_reject, self.outcome, error)
+            self._settle(call, _reject, error)
         else:
-            self._loop.call_soon_threadsafe(resolve, self.outcome, result)
+            self._settle(call, resolve, result)
+
+    def _settle(self, call: Call[Any], settle: Callable[..., None], outcome: object) -> None:
+        if not call.is_over:
+            with suppress(RuntimeError):  # the loop was closed right now, which ends the call
+                self._loop.call_soon_threadsafe(settle, self.outcome, outcome)
 
 
 class InCaller:

@@ -35,6 +35,8 @@ def in_caller(function: Callable[..., object], wrap: Callable[[object], object] 
 def in_worker(function: Callable[..., T], name: str) -> Callable[..., Awaitable[T]]:
     """An asynchronous function for the loop, which runs a blocking one in a thread of its own.
 
+    What it raises that no task of the loop should end by, such as `SystemExit`, becomes a `RuntimeError`.
+
     Args:
         function: the blocking function.
         name: of the thread.
@@ -44,8 +46,16 @@ def in_worker(function: Callable[..., T], name: str) -> Callable[..., Awaitable[
     """
     check_blocking_function(function)
 
+    def work(*arguments: object) -> T:
+        try:
+            return function(*arguments)
+        except BaseException as error:
+            if isinstance(error, Exception) and not isinstance(error, StopIteration):
+                raise
+            raise RuntimeError(f"the function raised {error!r}") from error
+
     async def run(*arguments: object) -> T:
-        return await in_thread(partial(function, *arguments), name)
+        return await in_thread(partial(work, *arguments), name)
 
     return run
 
@@ -102,6 +112,6 @@ class OwnThread:
                 continue
             try:
                 self._function(*event)
-            except Exception:  # the next event must not be lost with it
+            except BaseException:  # the next event must not be lost with it
                 _log.exception("%s: the function raised", self._name)
             del event

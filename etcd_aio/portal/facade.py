@@ -6,7 +6,7 @@ process that was forked: it remembers how it was made.
 
 from collections.abc import Callable, Mapping
 from importlib import import_module
-from typing import Any, ClassVar, Final, Self
+from typing import Any, ClassVar, Final, NoReturn, Self
 
 from etcd_aio.errors import ForkedError
 from etcd_aio.portal.loop_thread import making_again
@@ -138,6 +138,9 @@ class Facade:
         facade = cls.__new__(cls)
         facade._object, facade._portal, facade._made_by = behind, portal, None
         return facade
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError(f"a {type(self).__name__} of etcd_aio.sync cannot be copied or pickled: make a new one")
 
     def __repr__(self) -> str:
         return f"<sync {self._object!r}>"

@@ -1,4 +1,8 @@
-"""BlockingIterator: `for` in front of `async for`, and `next` with a limit of time."""
+"""BlockingIterator: `for` in front of `async for`, and `next` with a limit of time.
+
+A signal handler may raise when a function begins, and after a call by `*` or of a function in C. So an item that was
+taken is returned without any of these.
+"""
 
 import asyncio
 from typing import Any, Generic, Self, TypeVar, cast
@@ -20,7 +24,7 @@ class BlockingIterator(Facade, Generic[T_co]):
         return self
 
     def __next__(self) -> T_co:
-        return self._take(_step)
+        return self._take(_step, ())
 
     def next(self, timeout: float | None = None) -> T_co:
         """Wait for the next item.
@@ -34,28 +38,35 @@ class BlockingIterator(Facade, Generic[T_co]):
             StopIteration: there are no more.
         """
         deadline_after(timeout, 0.0)
-        return self._take(_step_within, timeout)
+        return self._take(_step_within, (timeout,))
 
-    def _take(self, step: Any, *arguments: object) -> T_co:
+    def _take(self, step: Any, arguments: tuple[object, ...]) -> T_co:
         back = self._given_back
         if back is None:
             back = self._given_back = []
         if back:
-            item = back.pop(0)
+            item = back[0]
+            del back[0]
         else:
             try:
                 item = self._portal.call(step, (self._aio, *arguments), undo=back.append)
             except StopAsyncIteration:
                 raise StopIteration from None
-        return cast("T_co", self._wrap(item))
+        try:
+            return cast("T_co", self._wrap(item))
+        except BaseException:  # a signal handler has raised
+            back.insert(0, item)
+            raise
 
 
 class BufferedIterator(BlockingIterator[T_co]):
     """An iterator whose object has some items already: these cost no switch of threads."""
 
-    def _take(self, step: Any, *arguments: object) -> T_co:
-        item = self._aio.take_ready()
-        return cast("T_co", item) if item is not None else super()._take(step, *arguments)
+    def _take(self, step: Any, arguments: tuple[object, ...]) -> T_co:
+        item: Any = None if self._given_back else self._aio.take_ready()
+        if item is None:
+            return super()._take(step, arguments)
+        return item  # type: ignore[no-any-return] # a `cast` is a call, in which a signal handler could raise
 
 
 async def _step(iterator: Any) -> object:

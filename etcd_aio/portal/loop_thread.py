@@ -1,19 +1,21 @@
 """LoopThread: the one daemon thread of a process with an event loop, in which all blocking clients have their calls.
 
 Theory. The first client starts it, and the last one that is closed ends it. A call is put into a queue and wakes the
-loop, unless the loop is woken already: with many threads one wake-up serves several calls. The caller waits for a lock
-of the call, so signal handlers run meanwhile.
+loop, unless another thread wakes it already: with many threads one wake-up serves several calls. A signal handler may
+run in the midst of that, and raise, or make a call itself: then the loop is woken once more. The caller waits for a
+lock of the call, so signal handlers run meanwhile.
 
 A fork copies no thread. The child marks the copy of its parent's thread as forked, keeps it for ever, and does not
-touch it: its sockets and its epoll instance are shared with the parent. The next client of the child starts a new
-thread.
+touch it: its sockets and its epoll instance are shared with the parent. The calls in it fail, since a fork may happen
+within a call, by a signal handler or a function of the user. The next client of the child starts a new thread.
 
 At exit the interpreter freezes daemon threads where they are. So the loop is stopped before, and what runs in it is
-cancelled and gets a moment to end.
+cancelled and gets a moment to end. Callers in daemon threads are not told at once, so that they print no tracebacks.
 """
 
 import asyncio
 import atexit
+import logging
 import os
 import threading
 import warnings
@@ -28,6 +30,8 @@ from etcd_aio.portal.call import Call
 
 T = TypeVar("T")
 
+_log: Final = logging.getLogger("etcd_aio.sync")
+
 _END_SECONDS: Final = 0.5  # for tasks that are cancelled as the thread ends: a key is deleted, a lease revoked
 _JOIN_SECONDS: Final = 1.0  # for the thread; it is later only if a function of the user blocks the loop
 
@@ -38,19 +42,26 @@ class LoopThread:
     Attributes:
         is_forked: whether this is the copy of a thread of the parent process.
         is_over: whether it ends, or has ended: it takes no calls any more.
-        is_exiting: whether the interpreter ends.
+        is_exiting: whether it ends with the interpreter.
         holders: those that need it.
+        open: the calls that are not over.
         ident: the identifier of the thread.
     """
 
     def __init__(self) -> None:
         self.is_forked = self.is_over = self.is_exiting = False
         self.holders: set[Holder] = set()
+        self.open: set[Call[Any]] = set()
         self._calls: deque[Call[Any]] = deque()
-        self._is_woken = self._is_closed = False
+        self._waker = 0  # the thread that wakes the loop, which has not looked since
+        self._is_closed = False
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._run, name="etcd_aio.loop", daemon=True)
-        self._thread.start()
+        try:
+            self._thread.start()
+        except BaseException:  # there can be no more threads; or a signal handler has raised
+            self.stop()
+            raise
         self.ident = self._thread.ident
 
     def call(
@@ -72,67 +83,70 @@ class LoopThread:
             BlockingInLoopError: it was called by a function that runs in this thread.
             BaseException: what the function or the coroutine raises.
             ClientClosedError: the thread has ended.
-            ForkedError: it is a thread of the parent process.
+            ForkedError: it is a thread of the parent process, maybe since a fork during the call.
             KeyboardInterrupt: or what else a signal handler raises; before, the coroutine is cancelled, and has ended.
         """
         if threading.get_ident() == self.ident:
             raise BlockingInLoopError("a blocking call was made by a function that runs in the client's event loop")
-        call: Call[Any] = Call(function, arguments, keywords or {}, self.submit, undo)
+        call: Call[Any] = Call(function, arguments, keywords or {}, self, undo)
         try:
             return call.wait()
-        except BaseException as error:
-            if self.is_exiting and threading.current_thread() is not threading.main_thread():
-                threading.Event().wait()  # a daemon thread, which the interpreter is about to freeze: it says nothing
-            if self.is_over and isinstance(error, asyncio.CancelledError):  # by the end of the thread
-                raise ClientClosedError from None
-            raise
         finally:
             del call  # an error refers to this frame
 
     def submit(self, call: Call[Any]) -> None:
-        """Have a call started, continued or cancelled by the loop.
-
-        Raises:
-            ClientClosedError: the thread has ended.
-            ForkedError: it is a thread of the parent process.
-        """
-        if self.is_forked:
-            raise ForkedError
+        """Have a call started, continued or cancelled by the loop. It fails if the thread has ended, or is forked."""
+        self.open.add(call)
         self._calls.append(call)
-        if not self._is_woken:
-            self._is_woken = True
-            try:
-                self._loop.call_soon_threadsafe(self._take)
-            except RuntimeError:  # the loop is closed
-                self._is_closed = True
-        if self._is_closed:
-            self._refuse()
+        if not self.is_forked:
+            self._wake()
+        if self._is_closed or self.is_forked:
+            self.refuse()
+
+    def _wake(self) -> None:
+        own = threading.get_ident()
+        if self._waker and self._waker != own:
+            return
+        try:
+            self._waker = own
+            self._schedule()
+        except BaseException:  # a signal handler has raised
+            self._waker = 0
+            self._schedule()
+            raise
+
+    def _schedule(self) -> None:
+        try:
+            self._loop.call_soon_threadsafe(self._take)
+        except RuntimeError:  # the loop is closed
+            self._is_closed = True
 
     def _take(self) -> None:
         """Start the calls that were submitted."""
-        self._is_woken = False  # before the look: what comes later wakes the loop again
+        self._waker = 0  # before the look: what comes later wakes the loop again
         calls = self._calls
         while calls:
-            call = calls.popleft()
-            if self.is_over and not call.is_begun:  # nothing would end it
-                call.fail(ClientClosedError())
-            else:
-                call.step()
+            calls.popleft().step()
 
-    def _refuse(self) -> None:
-        while self._calls:
-            self._calls.popleft().fail(ClientClosedError())
+    def refuse(self) -> None:
+        """Let every call that is not over fail. The loop does not run."""
+        for call in tuple(self.open):
+            call.fail(ForkedError() if self.is_forked else ClientClosedError())
 
     # Life.
 
     def _run(self) -> None:
         try:
-            self._loop.run_forever()
+            while not self.is_over:
+                try:
+                    self._loop.run_forever()
+                except BaseException:  # asyncio lets a SystemExit of a task out, such as that of a user's function
+                    _log.exception("a function that runs in the event loop of the blocking clients raised")
             self._loop.run_until_complete(self._end())
         finally:
             self._loop.close()
             self._is_closed = True
-            self._refuse()
+            self.refuse()
 
     async def _end(self) -> None:
         """Cancel what runs in the loop, and let it end."""
@@ -173,6 +187,7 @@ class LoopThread:
             for holder in list(self.holders):
                 warnings.warn(f"unclosed {holder.text}", ResourceWarning, stacklevel=1)
         finally:  # a warning may be an error
+            self.is_exiting = True
             self.stop()
             self._join()
 
@@ -233,6 +248,7 @@ def _on_fork() -> None:
     if thread is not None:
         thread.is_forked = True
         _Process.forked.append(thread)
+        thread.refuse()
 
 
 atexit.register(_at_exit)

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Callable
+from contextlib import suppress
 from functools import partial
 from typing import Any, Self, TypeAlias
 
@@ -59,6 +60,31 @@ class Losable(LosableMaker, Block):
         if self._on_lost is not None:
             self._run(_watch, self._object, self._on_lost)
 
+    def _acquire(self, acquire: Callable[..., Any], **keywords: object) -> Any:
+        """Acquire it without a block. If Ctrl-C comes too late to prevent that, it is released.
+
+        Args:
+            acquire: the method of the object. It returns False if it is not held now.
+            keywords: its arguments.
+        """
+        aio, watch = self._aio, self._after_entering()
+
+        async def acquired() -> Any:
+            result = await acquire(**keywords)
+            if result is not False and watch is not None:
+                watch()
+            return result
+
+        def release(result: object) -> "asyncio.Task[None] | None":
+            return None if result is False else start_background_task(_release(aio), name="etcd_aio.sync release")
+
+        return self._portal.call(acquired, undo=release)
+
+    def _make_again(self) -> None:
+        if getattr(self._object, "is_held", False) or getattr(self._object, "is_lost", False):  # by the parent
+            self._made_by = None
+        super()._make_again()
+
     def check(self) -> None:
         """Raise an error unless it is held now: a thread cannot be cancelled, so a long block asks from time to time.
 
@@ -76,6 +102,11 @@ class Losable(LosableMaker, Block):
             if hasattr(type(losable), "fencing_token"):
                 losable.fencing_token  # noqa: B018 # raises, since there is none
             raise ClientUsageError("the lease is not held: it was not entered, or it has ended")
+
+
+async def _release(aio: Any) -> None:
+    with suppress(EtcdError):  # it is lost; or its lease ends
+        await aio.release()
 
 
 def _losable(aio: Any) -> Any:

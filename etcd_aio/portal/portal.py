@@ -2,10 +2,10 @@
 
 import asyncio
 import warnings
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import Any
 
-from etcd_aio.errors import BlockingInLoopError, ClientClosedError, ForkedError
+from etcd_aio.errors import BlockingInLoopError
 from etcd_aio.portal.call import Call
 from etcd_aio.portal.loop_thread import Holder, LoopThread, hold
 
@@ -69,28 +69,31 @@ class Portal:
 
     def soon(self, function: Callable[[], object]) -> None:
         """Run a function in the loop's thread, without waiting for it, unless the thread has ended."""
-        thread = self.thread
-        call: Call[object] = Call(function, (), {}, thread.submit)
-        try:
-            thread.submit(call)
-        except (ClientClosedError, ForkedError):
-            return
+        self.thread.submit(Call(function, (), {}, self.thread))
 
-    def abandon(self, text: str, close: Callable[[], object]) -> None:
+    def abandon(self, text: str, close: Callable[[], Awaitable[object]]) -> None:
         """The client was collected without being closed: warn, and close it in the background.
 
         Args:
             text: names it.
             close: closes it, in the loop's thread.
         """
-        thread, holder = self.thread, self._holder
-        if thread.is_forked or thread.is_over or holder not in thread.holders:
+        if self.thread.is_forked or self.thread.is_over or self._holder not in self.thread.holders:
             return
-        warnings.warn(f"unclosed {text}", ResourceWarning, stacklevel=3)
+        self.leave_soon(close)
+        warnings.warn(f"unclosed {text}", ResourceWarning, stacklevel=3)  # at last: it may be an error
+
+    def leave_soon(self, close: Callable[[], Awaitable[object]]) -> None:
+        """Close the client in the background, where nothing can wait for that.
+
+        Args:
+            close: closes it, in the loop's thread.
+        """
+        thread, holder = self.thread, self._holder
 
         async def leave() -> None:
             try:
-                await close()  # type: ignore[misc]
+                await close()
             finally:
                 thread.release(holder)
 

@@ -1,5 +1,6 @@
 """BaseClient: how a blocking client begins and ends, also in a forked child."""
 
+import threading
 from collections.abc import Callable
 from types import TracebackType
 from typing import Self
@@ -59,15 +60,22 @@ class BaseClient(Facade):
         if self._is_closed:
             return
         portal = self._portal
-        if not portal.is_forked:
-            portal.check()
-        self._is_closed = True
         if portal.is_forked:  # the connections are the parent's
+            self._is_closed = True
             return
+        if threading.get_ident() == portal.thread.ident:  # by `__del__` of an owner: garbage is collected in any thread
+            self._is_closed = True
+            portal.leave_soon(self._object.aclose)
+            return
+        portal.check()
+        self._is_closed = True
         try:
             portal.call(self._object.aclose)
         except ClientClosedError:  # the interpreter ends, and has stopped the thread
             return
+        except BaseException:
+            portal.soon(self._object.aclose)  # if a signal handler has raised before the call
+            raise
         finally:
             portal.close()
 

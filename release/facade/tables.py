@@ -198,13 +198,10 @@ BODIES: Final = {
             raise StopIteration from None
     """,
     "Lock.acquire": """
-        self._run(self._aio.acquire, timeout=timeout)
-        self._watch_loss()
+        self._acquire(self._aio.acquire, timeout=timeout)
     """,
     "Lock.try_acquire": """
-        is_acquired: bool = self._run(self._aio.try_acquire)
-        if is_acquired:
-            self._watch_loss()
+        is_acquired: bool = self._acquire(self._aio.try_acquire)
         return is_acquired
     """,
 }

@@ -80,6 +80,17 @@ LEFT_OPEN = {
                 entered.set()
         for _ in range(8):
             in_thread(work)
+        time.sleep(0.2)
+    """,
+    "daemon threads in watches": """
+        def follow():
+            with client.watch("exit/key") as watcher:
+                entered.set()
+                for event in watcher:
+                    pass
+        for _ in range(8):
+            in_thread(follow)
+        time.sleep(0.2)
     """,
     "a client whose thread has ended": """
         def use():

@@ -39,6 +39,7 @@ def work(turn):
     "All that a forked child may do with what its parent has made."
     signal.alarm(60)
     inherited = sockets()
+    client.delete(f"child/{turn}")
     assert client.put(f"child/{turn}", "1", prev_kv=True).prev_kv is None
     assert client.get(f"child/{turn}").text() == "1"
     assert (sockets() - inherited) or not os.path.exists("/proc"), "a connection of its own"

@@ -45,8 +45,7 @@ class Lock(Losable):
 
         Ctrl-C: the key is deleted within half a second, or in the background.
         """
-        self._run(self._aio.acquire, timeout=timeout)
-        self._watch_loss()
+        self._acquire(self._aio.acquire, timeout=timeout)
 
     def try_acquire(self) -> bool:
         """Acquire the lock if it is free; if it is taken, nothing is written. Returns whether it is held now.
@@ -56,9 +55,7 @@ class Lock(Losable):
 
         Ctrl-C: as of `acquire`.
         """
-        is_acquired: bool = self._run(self._aio.try_acquire)
-        if is_acquired:
-            self._watch_loss()
+        is_acquired: bool = self._acquire(self._aio.try_acquire)
         return is_acquired
 
     def release(self) -> None:

@@ -1,10 +1,13 @@
 """sync/base_client.py: how a blocking client begins and ends."""
 
 import asyncio
+import copy
 import gc
+import pickle
 import threading
 import time
 import warnings
+from collections.abc import Callable
 
 import pytest
 
@@ -76,3 +79,26 @@ def test_where_a_loop_runs_the_constructor_works_and_calls_do_not() -> None:
         warnings.simplefilter("error")
         asyncio.run(use()).close()
     assert loop_threads() == 0
+
+
+@pytest.mark.parametrize("duplicate", [copy.copy, copy.deepcopy, pickle.dumps])
+def test_a_copy_is_refused_since_its_end_would_close_the_client(duplicate: Callable[[object], object]) -> None:
+    with Client(NOWHERE) as client:
+        for one in (client, client.namespace("a/"), client.lock("a")):
+            with pytest.raises(TypeError, match="cannot be copied or pickled"):
+                duplicate(one)
+        gc.collect()
+        client.namespace("b/")
+
+
+def test_an_owner_that_closes_its_client_may_be_collected_in_the_loops_thread() -> None:
+    client = Client(NOWHERE)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        client._portal.thread.call(client.close)
+        del client
+        gc.collect()
+    until = time.monotonic() + 30
+    while loop_threads():
+        assert time.monotonic() < until
+        time.sleep(0.01)

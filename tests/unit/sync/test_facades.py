@@ -494,7 +494,7 @@ def test_only_blocking_functions_are_taken(function: Any) -> None:
             lambda: client.stm(function),
             lambda: client.election("a").run(function),
             lambda: Schedule(client, "a", every=1.0).run(function),
-            lambda: client.lock("a", on_lost=function) if function is not None else client.stm(function),
+            lambda: client.lock("a", on_lost=function) if function else client.election("b").run(function),
         ):
             with pytest.raises((TypeError, InvalidRequestError)):
                 call()
