@@ -31,6 +31,15 @@ ON_FAKE = tuple(
     f"tests/integration/test_{name}.py"
     for name in ("kv", "txn", "scan", "watch", "server_errors", "rwlocks", "semaphores", "single_key", "optimistic")
 )
+# The same through `etcd_aio.sync`: a part of a minute, and at night all that goes through a client.
+BLOCKING = (
+    "tests/contract/test_texts_of_peers.py",
+    *(
+        f"tests/integration/test_{name}.py"
+        for name in ("kv", "txn", "scan", "watch", "locks", "rwlocks", "semaphores", "single_key", "recipes")
+    ),
+    "tests/integration/test_policies.py",
+)
 CONTRIB = ("tests/contrib",)
 EXAMPLES = ("tests/examples", "tests/benchmarks")
 
@@ -104,7 +113,8 @@ def tests(session: nox.Session) -> None:
     failures = 0
     # The development mode of Python takes half as long again. In the contract suite it finds what is never awaited or
     # closed; elsewhere `nightly` has it.
-    for paths, waits in ((UNIT, False), (CONTRACT, True), ((*INTEGRATION, *EXAMPLES), True)):
+    blocking = ("--blocking", "-m", "not slow", *BLOCKING)
+    for paths, waits in ((UNIT, False), (CONTRACT, True), ((*INTEGRATION, *EXAMPLES), True), (blocking, True)):
         try:
             run_tests(session, *paths, waits=waits, is_development=paths is CONTRACT)
         except CommandFailed:
@@ -165,6 +175,8 @@ def nightly(session: nox.Session) -> None:
     install(session, "test")
     limit = ("-o", "faulthandler_timeout=1800")  # the largest tests take minutes in development mode
     run_tests(session, "--nightly", *limit, *session.posargs, waits=True, is_development=True)
+    if not session.posargs:
+        run_tests(session, "--blocking", *limit, *CONTRACT, "tests/integration", waits=True)
 
 
 @nox.session(python=find_pythons())

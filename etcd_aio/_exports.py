@@ -43,9 +43,9 @@ EXPORTS = {
         "etcd_aio.arguments.blocks": "cancels_block checked_margin",
         "etcd_aio.arguments.checks": (
             "KeyLike LeaseLike MIN_INT64 ValueLike check_text encode_key finite_seconds flag is_encodable "
-            "lease_id parse_word to_bytes whole_number "
+            "lease_id one_of parse_word to_bytes whole_number "
         ),
-        "etcd_aio.arguments.functions": "check_async_function check_awaitable",
+        "etcd_aio.arguments.functions": "check_async_function check_awaitable check_blocking_function",
         "etcd_aio.arguments.host_port": "split_host_port",
     },
     "etcd_aio.backend": {
@@ -154,6 +154,7 @@ EXPORTS = {
         "etcd_aio.config.certificates": "CertificateFiles",
         "etcd_aio.config.endpoints": "endpoints_from resolver_from",
         "etcd_aio.config.environ": "read_environment",
+        "etcd_aio.config.guard": "guard_options",
         "etcd_aio.config.options": "ClientOptions TEXT_OPTIONS check_options read_option",
         "etcd_aio.config.security": "EndpointSecurity",
         "etcd_aio.config.settings": "Settings TLSFiles client_options",
@@ -247,9 +248,10 @@ EXPORTS = {
     },
     "etcd_aio.lease": {
         "etcd_aio.lease.calls": "Leases",
-        "etcd_aio.lease.keeper": "LeaseKeeper",
+        "etcd_aio.lease.guard": "Guard",
+        "etcd_aio.lease.keeper": "LeaseKeeper MakeGuardClient",
         "etcd_aio.lease.kept_lease": "KeptLease OnDoubt OnEnd",
-        "etcd_aio.lease.lease": "Lease OnLost",
+        "etcd_aio.lease.lease": "Lease LeaseGuard OnLost",
         "etcd_aio.lease.loans": "LeaseSource Loan OnLoss",
         "etcd_aio.lease.pool": "LeasePool",
         "etcd_aio.types": (

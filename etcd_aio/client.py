@@ -40,6 +40,7 @@ from etcd_aio.types import CompactResult, EndpointStatistics, KeyLike, StreamSta
 
 if TYPE_CHECKING:
     from etcd_aio.admin import Auth, Cluster, Maintenance
+    from etcd_aio.lease import LeaseKeeper, MakeGuardClient
     from etcd_aio.types import EndpointVersions
 
 _CLOSE_SECONDS: Final = 0.5
@@ -165,28 +166,29 @@ class Client(Store, AsyncBlock):
         observers: Sequence[Observer] = (),
         name: str = "",
     ) -> None:
-        check_options(
-            allow_insecure_auth=allow_insecure_auth,
-            auto_sync=auto_sync,
-            connect_timeout=connect_timeout,
-            discovery_srv_name=discovery_srv_name,
-            engine=engine,
-            fail_fast=fail_fast,
-            hedge_after=hedge_after,
-            keepalive_time=keepalive_time,
-            keepalive_timeout=keepalive_timeout,
-            max_receive_bytes=max_receive_bytes,
-            max_send_bytes=max_send_bytes,
-            name=name,
-            namespace=namespace,
-            observers=observers,
-            policy=policy,
-            reject_old_cluster=reject_old_cluster,
-            require_leader=require_leader,
-            retry=retry,
-            retry_policy=retry_policy,
-            timeout=timeout,
-        )
+        options: ClientOptions = {
+            "allow_insecure_auth": allow_insecure_auth,
+            "auto_sync": auto_sync,
+            "connect_timeout": connect_timeout,
+            "discovery_srv_name": discovery_srv_name,
+            "engine": engine,
+            "fail_fast": fail_fast,
+            "hedge_after": hedge_after,
+            "keepalive_time": keepalive_time,
+            "keepalive_timeout": keepalive_timeout,
+            "max_receive_bytes": max_receive_bytes,
+            "max_send_bytes": max_send_bytes,
+            "name": name,
+            "namespace": namespace,
+            "observers": observers,
+            "policy": policy,
+            "reject_old_cluster": reject_old_cluster,
+            "require_leader": require_leader,
+            "retry": retry,
+            "retry_policy": retry_policy,
+            "timeout": timeout,
+        }
+        check_options(**options)
         parsed = () if discovery_srv and endpoints is None else endpoints_from(endpoints)
         credentials = credentials_from(auth, token)
         has_credentials = credentials is not None
@@ -199,6 +201,9 @@ class Client(Store, AsyncBlock):
         )
         security.check(parsed)
         resolver = resolver_from(parsed, discovery_srv, discovery_srv_name, security)
+        self._options: ClientOptions = {**options, "tls": tls, "auth": auth, "token": token}
+        self._discovery_srv = discovery_srv
+        self._is_discovering = not parsed
         self._security = security
         self._timeout = timeout
         self._connect_timeout = connect_timeout
@@ -252,7 +257,7 @@ class Client(Store, AsyncBlock):
             self._lifetime.enter()
             return await made.http_get(self._balancer.target(endpoint), path)
 
-        self._parts = LateParts(invoker, http_get)
+        self._parts = LateParts(invoker, http_get, self._guard_client)
         backend: Backend = ClientBackend(invoker, lambda: self._parts.leases, shared, self.__repr__)
         if namespace is not None:
             from etcd_aio.views import PrefixView
@@ -469,7 +474,7 @@ class Client(Store, AsyncBlock):
             if self._lifetime.close():
                 if self._lifetime.is_used and self._observers.client_closed is not None:
                     self._observers.client_closed(self)
-                self._unwinding = close_all((self._discovery, self._invoker, self._balancer))
+                self._unwinding = close_all((*self._parts.guards, self._discovery, self._invoker, self._balancer))
         await unwound(self._unwinding)
 
     async def _end_blocks(self) -> None:
@@ -498,6 +503,17 @@ class Client(Store, AsyncBlock):
         for block in tuple(blocks):
             blocks.discard(block)  # a second close waits for the task of the first
             self._closings.append(start_background_task(block.aclose(), name="etcd_aio close"))
+
+    def _guard_client(self) -> "MakeGuardClient":
+        """See `LeaseKeeper`."""
+        options, domain = config.guard_options(self._options), self._discovery_srv
+        endpoints = None if self._is_discovering else self.endpoints
+
+        def make() -> "tuple[Client, LeaseKeeper]":
+            client = Client(endpoints, discovery_srv=domain, **options)
+            return client, client._parts.keeper
+
+        return make
 
     def _start(self) -> None:
         if self._observers.client_started is not None:

@@ -4,9 +4,11 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from etcd_aio.admin import Auth, Cluster, Maintenance, Versions
     from etcd_aio.error_handler import Invoker
-    from etcd_aio.lease import LeaseKeeper, Leases
+    from etcd_aio.lease import Guard, LeaseKeeper, Leases, MakeGuardClient
 
 
 class HttpGet(Protocol):
@@ -23,23 +25,31 @@ class LateParts:
     Args:
         invoker: runs their calls.
         http_get: gets a document from an endpoint.
+        guard_client: see `LeaseKeeper`.
     """
 
-    def __init__(self, invoker: "Invoker", http_get: HttpGet) -> None:
+    def __init__(self, invoker: "Invoker", http_get: HttpGet, guard_client: "Callable[[], MakeGuardClient]") -> None:
         self._invoker = invoker
         self._http_get = http_get
+        self._guard_client = guard_client
 
     @property
     def has_leases(self) -> bool:
         """Whether the lease calls were used."""
         return "leases" in vars(self)
 
+    @property
+    def guards(self) -> "tuple[Guard, ...]":
+        """The guarded leases, if there were any."""
+        guard = self.leases.used_guard if self.has_leases else None
+        return () if guard is None else (guard,)
+
     @cached_property
     def keeper(self) -> "LeaseKeeper":
         """The leases that are kept alive."""
         from etcd_aio.lease import LeaseKeeper
 
-        return LeaseKeeper(self._invoker)
+        return LeaseKeeper(self._invoker, guard_client=self._guard_client)
 
     @cached_property
     def leases(self) -> "Leases":

@@ -41,6 +41,7 @@ PUBLIC: Final = {
     "etcd_aio.contrib.discovery.httpx": "endpoints for httpx",
     "etcd_aio.contrib.otel": "OpenTelemetry",
     "etcd_aio.contrib.prometheus": "Prometheus",
+    "etcd_aio.contrib.torch": "torchrun and torch.distributed",
     "etcd_aio.sync": "the client for code that blocks",
     "etcd_aio.sync.admin": "users, members, maintenance, for code that blocks",
     "etcd_aio.sync.calls": "what recipes stand on, for code that blocks",
@@ -71,7 +72,7 @@ _SENDING: Final = ("extent", "has_endless_delete", "message", "method", "result"
 
 INTERNAL: Final = frozenset(
     _of("etcd_aio.errors", "AttemptFailure LocalReason RetryHint printable sanitize server_error with_history")
-    | _of("etcd_aio.Leases", "block used_pool")
+    | _of("etcd_aio.Leases", "block used_guard used_pool")
     | _of("etcd_aio.concurrency", "HoldOptions Holding OwnKey")
     | _of("etcd_aio.observing", "ObservedCall ObserverGroup with_defaults")
     | _of("etcd_aio.recipes", "StmCall")
@@ -80,13 +81,13 @@ INTERNAL: Final = frozenset(
     | _of(
         "etcd_aio.base",
         "check_timeout in_thread key_space_of log_for now repeat_unanswered resolve start_timer_at wake"
-        " when_constructed",
+        " User current_user user_name when_constructed",
     )
     | _of("etcd_aio.admin", "Versions")
     | _of("etcd_aio.fake", "Fault Network")
     | _of("etcd_aio.calls", "check_store")
     | _of("etcd_aio.lease.LeasePool", "aclose closing_error drop_idle ended lent returned")
-    | _of("etcd_aio.lease", "BACKOFF LeaseKeeper OnDoubt OnEnd OnLoss")
+    | _of("etcd_aio.lease", "BACKOFF Guard LeaseKeeper MakeGuardClient OnDoubt OnEnd OnLoss")
     | _of("etcd_aio.backend", "ClientBackend")
     | {f"etcd_aio.op.{kind}Op.{name}" for kind in _OPERATIONS for name in _SENDING}
     | _of("etcd_aio.op", "checked_compares checked_operations checked_put")
@@ -95,8 +96,8 @@ INTERNAL: Final = frozenset(
     | _of("etcd_aio.views", "OrderedView PrefixView")
     | _of(
         "etcd_aio.arguments",
-        "MIN_INT64 cancels_block check_async_function check_awaitable checked_margin is_encodable parse_word"
-        " split_host_port",
+        "MIN_INT64 cancels_block check_async_function check_awaitable check_blocking_function checked_margin"
+        " is_encodable one_of parse_word split_host_port",
     )
     | _of("etcd_aio.contrib.discovery.grpc", "State")
     | _of("etcd_aio.contrib.discovery.httpx", "logger")

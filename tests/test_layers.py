@@ -21,7 +21,7 @@ MAY_USE: dict[str, frozenset[str]] = {
     ),
     "__main__": frozenset({"cli"}),
     "cli": frozenset({"codec", "concurrency", "config", "fake", "mirror", "pb", "services"}),
-    "contrib": frozenset({"cache", "concurrency", "methods", "services"}),
+    "contrib": frozenset({"cache", "concurrency", "methods", "services", "sync"}),
     "compat": frozenset({"sync"}),
     "sync": frozenset(
         {
@@ -64,7 +64,7 @@ MAY_USE: dict[str, frozenset[str]] = {
     "config": frozenset({"balancer", "discovery", "error_handler", "transport"}),
     "watch": frozenset({"error_handler", "kv"}),
     "kv": frozenset({"error_handler"}),
-    "lease": frozenset({"error_handler"}),
+    "lease": frozenset({"error_handler", "portal"}),
     "admin": frozenset({"error_handler"}),
     "discovery": frozenset({"balancer"}),
     "error_handler": frozenset({"balancer", "transport"}),
@@ -126,11 +126,14 @@ FOREIGN: dict[str, frozenset[str]] = {
     "fastapi": frozenset({"contrib"}),
     "litestar": frozenset({"contrib"}),
     "msgspec": frozenset({"contrib"}),
+    "patroni": frozenset({"contrib"}),
     "pydantic": frozenset({"contrib"}),
     "pydantic_settings": frozenset({"contrib"}),
     "quart": frozenset({"contrib"}),
     "sanic": frozenset({"contrib"}),
     "starlette": frozenset({"contrib"}),
+    "tooz": frozenset({"contrib"}),
+    "torch": frozenset({"contrib"}),
     "betterproto2": frozenset({"pb", "codec"}),
 }
 IMPURE = frozenset({"asyncio", "logging", "os", "random", "select", "socket", "ssl", "subprocess", "threading", "time"})
@@ -190,6 +193,10 @@ PURE = (
     "contrib/discovery/picking",
     "contrib/otel/addresses",
     "contrib/otel/semconv",
+    "contrib/patroni/settings",
+    "contrib/patroni/wakes",
+    "contrib/tooz/silence",
+    "contrib/tooz/url",
     "config/environ",
     "config/settings",
     "config/text",
@@ -413,7 +420,8 @@ def test_a_package_imports_only_lower_layers_and_through_their_init(path: Path) 
             continue
         # `etcd_aio.base` has what recipes need; packages below it take the modules themselves.
         may_reach_in = other == "base" and package not in ON_THE_CLIENT
-        goes_through_init = len(parts) == 2 or may_reach_in or not (PACKAGE / other).is_dir()
+        is_public_part = other == "sync" and len(parts) == 3 and (PACKAGE / other / parts[2]).is_dir()
+        goes_through_init = len(parts) == 2 or may_reach_in or is_public_part or not (PACKAGE / other).is_dir()
         assert goes_through_init, f"{module}: another package is imported through its __init__, etcd_aio.{other}"
 
 

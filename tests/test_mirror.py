@@ -41,7 +41,7 @@ NAMED_BY_NO_UNIT_TEST = {  # the reason, or the tests that test them
     "tests/integration/test_elections.py": {"concurrency/leadership.py"},
     "tests/integration/test_fake_command.py": {"cli/fake.py"},
     "tests/integration/test_fake_served.py": {
-        *("fake/documents.py", "fake/listener.py", "fake/served_calls.py", "fake/served_connection.py"),
+        *("fake/documents.py", "fake/served_calls.py", "fake/served_connection.py"),
     },
     "tests/integration/test_fake_truth.py": {"fake/ranges.py"},
     "tests/integration/test_follow.py": {"mirror/follow.py"},

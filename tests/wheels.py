@@ -58,14 +58,14 @@ def build(kind: str, sdist: Path, folder: Path) -> Path:
 
 
 def try_out(wheel: Path, python: str, folder: Path) -> str:
-    """Install a wheel into a bare environment, and run the program there. Returns which codec it used."""
+    """Install a wheel into a bare environment, and run the program there. Returns whether the codec is accelerated."""
     run([python, "-m", "venv", folder])
     own = folder / ("Scripts" if os.name == "nt" else "bin")
     run([own / "python", "-m", "pip", "install", "--quiet", wheel])
     environ = {"PATH": str(own), "HOME": str(folder)}
     version = run([own / "python", "-m", "etcd_aio", "--version"], environ, folder)
     backend = run([own / "python", "-c", SMOKE], environ, folder).strip()
-    if f"Codec: {backend}" not in version:
+    if f"Codec, calls, events: {backend}" not in version:
         raise SystemExit(f"--version says otherwise than {backend!r}: {version}")
     return backend
 

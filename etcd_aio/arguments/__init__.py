@@ -17,15 +17,17 @@ if TYPE_CHECKING:
     from etcd_aio.arguments.checks import flag as flag
     from etcd_aio.arguments.checks import is_encodable as is_encodable
     from etcd_aio.arguments.checks import lease_id as lease_id
+    from etcd_aio.arguments.checks import one_of as one_of
     from etcd_aio.arguments.checks import parse_word as parse_word
     from etcd_aio.arguments.checks import to_bytes as to_bytes
     from etcd_aio.arguments.checks import whole_number as whole_number
     from etcd_aio.arguments.functions import check_async_function as check_async_function
     from etcd_aio.arguments.functions import check_awaitable as check_awaitable
+    from etcd_aio.arguments.functions import check_blocking_function as check_blocking_function
     from etcd_aio.arguments.host_port import split_host_port as split_host_port
 else:
     _INTERNAL = (
         *("MIN_INT64", "cancels_block", "check_async_function", "check_awaitable", "checked_margin"),
-        *("is_encodable", "parse_word", "split_host_port"),
+        *("check_blocking_function", "is_encodable", "one_of", "parse_word", "split_host_port"),
     )
     __getattr__, __dir__, __all__ = late_names(__name__, _INTERNAL)

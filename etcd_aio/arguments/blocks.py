@@ -2,6 +2,7 @@
 
 from typing import Final
 
+from etcd_aio.arguments.checks import one_of
 from etcd_aio.errors import InvalidRequestError
 
 _LARGEST_DEFAULT_MARGIN: Final = 1.0  # seconds
@@ -31,6 +32,4 @@ def cancels_block(on_lost: str) -> bool:
     Raises:
         InvalidRequestError: it is neither.
     """
-    if on_lost not in ("cancel", "signal"):
-        raise InvalidRequestError(f"on_lost must be one of 'cancel', 'signal'; got {on_lost!r}")
-    return on_lost == "cancel"
+    return one_of(("cancel", "signal"), on_lost, "on_lost") == "cancel"

@@ -3,12 +3,14 @@
 An argument of a wrong type raises TypeError; a value that etcd cannot take raises InvalidRequestError.
 """
 
+from collections.abc import Collection
 from enum import Enum
 from typing import Final, Protocol, TypeAlias, TypeVar
 
 from etcd_aio.errors import EmptyKeyError, InvalidRequestError
 
 _E = TypeVar("_E", bound=Enum)
+_W = TypeVar("_W")
 
 KeyLike: TypeAlias = str | bytes | bytearray | memoryview
 """A key as users write it: text, which is sent as UTF-8, or bytes."""
@@ -142,6 +144,29 @@ def finite_seconds(seconds: float, what: str) -> float:
     if not 0 <= seconds < float("inf"):
         raise InvalidRequestError(f"{what} must be a number of seconds, 0 or more; got {seconds!r}")
     return float(seconds)
+
+
+def one_of(
+    words: Collection[str],
+    word: _W,
+    what: str,
+    *,
+    or_function: bool = False,
+    error: type[Exception] = InvalidRequestError,
+) -> _W:
+    """Return `word` if it is one of these words, or if functions are accepted too and it is one.
+
+    Args:
+        words: the words, which the error lists.
+        word: the argument.
+        what: its name, for the error.
+        or_function: whether a function is accepted too.
+        error: the class of the error if it is another word.
+    """
+    if word in words or (or_function and callable(word)):
+        return word
+    listed = ", ".join(map(repr, words))
+    raise error(f"{what} must be one of {listed}{', or a function' if or_function else ''}; got {word!r}")
 
 
 def parse_word(enum: type[_E], word: object, what: str) -> _E:

@@ -19,6 +19,19 @@ def check_async_function(function: object, takes: str) -> None:
         raise TypeError(f"{takes}, got {type(function).__name__}")
 
 
+def check_blocking_function(function: object) -> None:
+    """Check a function that blocking code gives.
+
+    Raises:
+        TypeError: it is none, or an async one, whose coroutine nothing would await.
+    """
+    takes = "a blocking function is taken here"
+    if inspect.iscoroutinefunction(function) or inspect.isasyncgenfunction(function):
+        raise TypeError(f"{takes}, not an async one: write `def` for it, or use etcd_aio.Client")
+    if not callable(function):
+        raise TypeError(f"{takes}, got {type(function).__name__}")
+
+
 def check_awaitable(made: object, takes: str) -> None:
     """Check what a function has returned that was to be async; `takes` as of `check_async_function`.
 

@@ -58,6 +58,6 @@ else:
     _INTERNAL = (
         *("ATTEMPT_SECONDS", "CANCELLED_SECONDS", "Log", "REMEMBERED", "Unwinding", "as_etcd_error", "check_loop"),
         *("check_timeout", "in_thread", "key_space_of", "log_for", "now", "repeat_unanswered", "resolve"),
-        *("start_timer_at", "wake", "when_constructed"),
+        *("User", "current_user", "start_timer_at", "user_name", "wake", "when_constructed"),
     )
     __getattr__, __dir__, __all__ = late_names(__name__, _INTERNAL)

@@ -289,4 +289,5 @@ class TaskCanceller:
         is_own = self.leave()
         if raised is None or (is_own and isinstance(raised, asyncio.CancelledError)):
             raise error
-        raised.add_note(f"Meanwhile: {error.message}")
+        if getattr(raised, "message", None) != error.message:  # a check, or a fenced write, may have told it already
+            raised.add_note(f"Meanwhile: {error.message}")

@@ -23,7 +23,7 @@ from etcd_aio.types import (
 from etcd_aio.watch import DEFAULT_MAX_PENDING
 
 if TYPE_CHECKING:
-    from etcd_aio.lease import Lease, Leases, OnLost
+    from etcd_aio.lease import Lease, LeaseGuard, Leases, OnLost
     from etcd_aio.types import EndpointVersions
     from etcd_aio.watch import Watcher
 
@@ -210,6 +210,8 @@ class StoreCalls(KeyCalls):
         id: int | None = None,
         adopt: bool = False,
         on_lost: "OnLost" = "cancel",
+        guard: "LeaseGuard | None" = None,
+        watchdog: float | None = None,
         timeout: Timeout = UNSET,
     ) -> "Lease":
         """A lease for a block of code: `async with client.lease(10) as lease:`.
@@ -227,9 +229,19 @@ class StoreCalls(KeyCalls):
                 fails or is cancelled, the lease is left alone.
             on_lost: what happens if the lease is lost: `"cancel"` cancels the task in the block, `"signal"` only sets
                 `lease.is_lost`. Leaving raises `LeaseLostError` in both cases.
+            guard: `"thread"` lets a thread renew the lease, with a connection of its own, so that it is not lost while
+                the loop is blocked or too busy. A process that hangs then looks alive: see `watchdog`. Default: None:
+                the loop renews it.
+            watchdog: seconds within which the program must call `lease.feed()`, again and again; else the lease is
+                lost, and revoked. Only with `guard="thread"`. Default: None: it needs no feeding.
             timeout: seconds for the grant, or for the first renewal.
+
+        Raises:
+            InvalidRequestError, LeaseTTLTooLargeError, TypeError: an argument is invalid.
         """
-        return self.backend.leases.block(ttl, on_lost, id=id, adopt=adopt, timeout=timeout)
+        return self.backend.leases.block(
+            ttl, on_lost, id=id, adopt=adopt, guard=guard, watchdog=watchdog, timeout=timeout
+        )
 
     async def versions(self, timeout: Timeout = UNSET) -> "tuple[EndpointVersions, ...]":
         """The release of etcd at each endpoint, and the version that the cluster has agreed on.

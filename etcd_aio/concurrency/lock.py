@@ -13,7 +13,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, ClassVar, Final, Self, TypeAlias
 
 from etcd_aio.arguments import flag, to_bytes
-from etcd_aio.base import User, check_timeout, current_user, user_name, when_constructed
+from etcd_aio.base import UNSET, Timeout, User, check_timeout, current_user, user_name, when_constructed
 from etcd_aio.calls import StoreCalls
 from etcd_aio.concurrency.holding import Holding
 from etcd_aio.concurrency.line import Line
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from etcd_aio.concurrency.held import Held
 
 _HOST: Final = socket.gethostname()
+_NO_WAIT: Final = "try_acquire() does not wait"
 
 
 _Block: TypeAlias = "tuple[User | None, Held[LockLostError] | None]"
@@ -87,7 +88,7 @@ class Lock(Holding[LockLostError]):
         on_lost: OnLost = "cancel",
         reentrant: bool = False,
     ) -> None:
-        check_timeout(timeout, "try_acquire() does not wait")
+        check_timeout(timeout, _NO_WAIT)
         options = HoldOptions.checked(
             store, source, name, ttl, margin, on_lost, kind=self._kind, lost=LockLostError, late=LockTimeoutError
         )
@@ -143,11 +144,14 @@ class Lock(Holding[LockLostError]):
         if self._guard is not None and (self._owner is user or (left is not None and self._guard is left[1])):
             await self._leave(exc)
 
-    async def acquire(self) -> None:
+    async def acquire(self, *, timeout: Timeout = UNSET) -> None:
         """Wait until the lock is held. `async with` does this on entering, and releases the lock whatever happens.
 
         Where a framework enters and leaves in different tasks, use `on_lost="signal"`: a loss cancels the task that
         has acquired.
+
+        Args:
+            timeout: seconds to wait at most, above 0; None for no limit. Default: the lock's own.
 
         Raises:
             LockTimeoutError: the lock was not acquired within `timeout`.
@@ -158,7 +162,10 @@ class Lock(Holding[LockLostError]):
 
         Cancellation: the key is deleted within half a second, or in the background.
         """
-        await self._acquire(lambda line: line.stand(self._timeout))
+        if timeout is not UNSET:
+            check_timeout(timeout, _NO_WAIT)
+        seconds = self._timeout if timeout is UNSET else timeout
+        await self._acquire(lambda line: line.stand(seconds))
 
     async def try_acquire(self) -> bool:
         """Acquire the lock if it is free; if it is taken, nothing is written. Returns whether it is held now.

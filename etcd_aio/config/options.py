@@ -8,7 +8,7 @@ import ssl
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final, TypedDict, get_args, get_type_hints
 
-from etcd_aio.arguments import is_encodable
+from etcd_aio.arguments import is_encodable, one_of
 from etcd_aio.balancer import POLICIES, Choice, PolicyName
 from etcd_aio.base.call_options import RetryMode
 from etcd_aio.base.deadline import deadline_after
@@ -133,8 +133,7 @@ def _check_namespace(name: str, value: object) -> None:
 
 def _check_word(words: tuple[str, ...], *, or_function: bool = False) -> Callable[[str, object], None]:
     def check(name: str, value: object) -> None:
-        if value not in words and not (or_function and callable(value)):
-            raise ConfigError(f"{name} must be one of {', '.join(map(repr, words))}; got {value!r}")
+        one_of(words, value, name, or_function=or_function, error=ConfigError)
 
     return check
 

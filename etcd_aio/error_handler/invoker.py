@@ -6,6 +6,7 @@ from collections.abc import Callable, Coroutine, Iterable
 from typing import TYPE_CHECKING, Any, Final, get_args
 
 from etcd_aio import codec, pb
+from etcd_aio.arguments import one_of
 from etcd_aio.balancer import Balancer, ClusterIdentity, Endpoint, SingleEndpointView, StoreDoubts
 from etcd_aio.base.call_options import UNSET, RetryMode, Timeout
 from etcd_aio.base.closing import TwoPartClose, Unwinding, close_all
@@ -16,7 +17,7 @@ from etcd_aio.error_handler.lifetime import Lifetime
 from etcd_aio.error_handler.retry_policy import RetryPolicy
 from etcd_aio.error_handler.token_manager import TokenManager
 from etcd_aio.error_handler.token_state import TokenState
-from etcd_aio.errors import EtcdError, InvalidRequestError, RequestTooLargeError, with_history
+from etcd_aio.errors import EtcdError, RequestTooLargeError, with_history
 from etcd_aio.methods import AnyMethod, Method, Reply, Request
 from etcd_aio.observing import CallStarted, ObservedCall, ObserverGroup
 from etcd_aio.transport import RequestMetadata
@@ -87,7 +88,7 @@ class Invoker(TwoPartClose):
             lifetime, identity, policy, random, self._metadata, self._tokens, credentials, client=client
         )
         self._seconds = deadline_after(timeout, 0.0)
-        self._retry: RetryMode = _checked(retry)
+        self._retry: RetryMode = one_of(_RETRY_MODES, retry, "retry")
         self.max_send_bytes = max_send_bytes
         self._hedging = None if hedge_after is None else self._hedging_after(hedge_after)
         self._streams: StreamContext | None = None
@@ -194,7 +195,7 @@ class Invoker(TwoPartClose):
             raise error
         now = loop.time()
         deadline = self.deadline(timeout, now)
-        mode = self._retry if retry is None else _checked(retry)
+        mode: RetryMode = self._retry if retry is None else one_of(_RETRY_MODES, retry, "retry")
         balancer = self._balancer if endpoint is None else self._balancer.only(endpoint)
         if not self._sees_calls:
             return payload, now, deadline, mode, balancer, None
@@ -381,9 +382,3 @@ class Invoker(TwoPartClose):
 
     def _outage_error(self) -> EtcdError | None:
         return None if self._balancer.ready_count else self._balancer.no_available_endpoints()
-
-
-def _checked(mode: RetryMode) -> RetryMode:
-    if mode not in _RETRY_MODES:
-        raise InvalidRequestError(f"retry must be one of {', '.join(map(repr, _RETRY_MODES))}; got {mode!r}")
-    return mode

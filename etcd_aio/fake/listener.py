@@ -88,9 +88,10 @@ class Listener:
         self._family: int = _UNIX
         self._address: _Address = place.path
         self._reserved: socket.socket | None = None  # keeps the port while the member is stopped
-        self._accepting: asyncio.Server | None = None
         self._socket: socket.socket | None = None
-        self._start: asyncio.Task[None] | None = None
+        self._loop: asyncio.AbstractEventLoop | None = None  # in which it accepts
+        self._accepting: asyncio.Task[None] | None = None
+        self._connecting: set[asyncio.Task[object]] = set()
         self._connections: set[ServedConnection] = set()
         self.place = place
 
@@ -116,17 +117,23 @@ class Listener:
             self.listen()
 
     def listen(self) -> None:
-        self._socket = _bound(self._family, self._address)
-        self._socket.listen(_BACKLOG)
-        self._start = start_background_task(self._accept(self._socket), name=f"etcd_aio.fake.listen {self.place.url}")
+        self._socket = listening = _bound(self._family, self._address)
+        listening.listen(_BACKLOG)
+        # An `asyncio.Server` that is closed fails the connections that it has accepted a moment ago.
+        self._loop = loop = asyncio.get_running_loop()
+        try:
+            loop.add_reader(listening, self._accept, listening)
+        except NotImplementedError:  # by the usual loop of Windows
+            self._accepting = start_background_task(
+                self._accept_all(listening), name=f"etcd_aio.fake.listen {self.place.url}"
+            )
 
     def refuse(self) -> None:
-        if self._start is not None:
-            self._start.cancel()
-            self._start = None
         if self._accepting is not None:
-            self._accepting.close()
+            self._accepting.cancel()
             self._accepting = None
+        elif self._socket is not None and self._loop is not None and not self._loop.is_closed():
+            self._loop.remove_reader(self._socket)
         if self._socket is not None:
             self._socket.close()
             self._socket = None
@@ -141,20 +148,27 @@ class Listener:
             self._reserved.close()
         await asyncio.gather(*(connection.aclose() for connection in tuple(self._connections)))
 
-    async def _accept(self, listening: socket.socket) -> None:
-        loop = asyncio.get_running_loop()
-        # Not started at once: then there is no await until `refuse` can close it.
-        if self.place.path:
-            self._accepting = await loop.create_unix_server(self._connected, sock=listening, start_serving=False)
-        else:
-            self._accepting = await loop.create_server(self._connected, sock=listening, start_serving=False)
-        await self._accepting.start_serving()
+    def _accept(self, listening: socket.socket) -> None:
+        with suppress(OSError):  # it was broken off, or this process has too many files
+            accepted, _ = listening.accept()
+            self._connect(accepted)
 
-    def _connected(self) -> ServedConnection:
+    async def _accept_all(self, listening: socket.socket) -> None:
+        while True:
+            accepted, _ = await asyncio.get_running_loop().sock_accept(listening)
+            self._connect(accepted)
+
+    def _connect(self, accepted: socket.socket) -> None:
+        accepted.setblocking(False)
         connection = ServedConnection(self._host, self._server)
         self._connections.add(connection)
         connection.closed.add_done_callback(lambda _: self._connections.discard(connection))
-        return connection
+        loop = asyncio.get_running_loop()
+        connecting = start_background_task(
+            loop.connect_accepted_socket(lambda: connection, accepted), name=f"etcd_aio.fake.accept {self.place.url}"
+        )
+        self._connecting.add(connecting)
+        connecting.add_done_callback(self._connecting.discard)
 
 
 def _bound(family: int, address: _Address) -> socket.socket:

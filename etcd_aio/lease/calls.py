@@ -1,14 +1,15 @@
 """Leases: the lease calls, their arguments and their results."""
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias, get_args
 
 from etcd_aio import methods, pb
-from etcd_aio.arguments import flag, lease_id
+from etcd_aio.arguments import finite_seconds, flag, lease_id, one_of
 from etcd_aio.base.call_options import UNSET, RetryMode, Timeout
+from etcd_aio.errors import InvalidRequestError
 from etcd_aio.lease.arguments import checked_id, checked_ttl
 from etcd_aio.lease.kept_lease import KeptLease, OnDoubt, OnEnd
-from etcd_aio.lease.lease import Lease, OnLost
+from etcd_aio.lease.lease import Lease, LeaseGuard, OnLost
 from etcd_aio.types import (
     LeaseGrantResult,
     LeaseKeepAliveResult,
@@ -19,6 +20,7 @@ from etcd_aio.types import (
 )
 
 if TYPE_CHECKING:
+    from etcd_aio.lease.guard import Guard
     from etcd_aio.lease.keeper import LeaseKeeper
     from etcd_aio.lease.pool import LeasePool
 
@@ -39,7 +41,11 @@ class Leases:
     def __init__(self, keeper: "LeaseKeeper | Leases") -> None:
         self._keeper: LeaseKeeper
         self._pools: list[LeasePool]  # one, after its first use
-        self._keeper, self._pools = (keeper._keeper, keeper._pools) if isinstance(keeper, Leases) else (keeper, [])
+        self._guards: list[Guard]  # one, after its first use
+        if isinstance(keeper, Leases):
+            self._keeper, self._pools, self._guards = keeper._keeper, keeper._pools, keeper._guards
+        else:
+            self._keeper, self._pools, self._guards = keeper, [], []
 
     @property
     def pool(self) -> "LeasePool":
@@ -98,10 +104,39 @@ class Leases:
         return KeptLease(self._keeper, ttl, id=id, adopt=adopt, timeout=timeout, on_end=on_end, on_doubt=on_doubt)
 
     def block(
-        self, ttl: int, on_lost: OnLost, *, id: int | None = None, adopt: bool = False, timeout: Timeout = UNSET
+        self,
+        ttl: int,
+        on_lost: OnLost,
+        *,
+        id: int | None = None,
+        adopt: bool = False,
+        guard: LeaseGuard | None = None,
+        watchdog: float | None = None,
+        timeout: Timeout = UNSET,
     ) -> Lease:
         """A lease for a block; see `Client.lease`."""
-        return Lease(self._keeper, ttl, on_lost, id=id, adopt=adopt, timeout=timeout)
+        if guard is None:
+            if watchdog is not None:
+                raise InvalidRequestError("watchdog= belongs to guard='thread'")
+            return Lease(self._keeper, ttl, on_lost, id=id, adopt=adopt, timeout=timeout)
+        one_of(get_args(LeaseGuard), guard, "guard")
+        if watchdog is not None and finite_seconds(watchdog, "watchdog") == 0:
+            raise InvalidRequestError("watchdog must be more than 0 seconds")
+        from etcd_aio.lease.guarded_lease import GuardedLease
+
+        return GuardedLease(self._keeper, ttl, on_lost, self._guard(), watchdog, id=id, adopt=adopt, timeout=timeout)
+
+    def _guard(self) -> "Guard":
+        if not self._guards:
+            from etcd_aio.lease.guard import Guard
+
+            self._guards.append(Guard(self._keeper.guard_client, self._keeper.invoker.client))
+        return self._guards[0]
+
+    @property
+    def used_guard(self) -> "Guard | None":
+        """The guard if it was used, for closing the client."""
+        return self._guards[0] if self._guards else None
 
     async def grant(
         self, ttl: int, id: int | None = None, *, timeout: Timeout = UNSET, retry: RetryMode | None = None

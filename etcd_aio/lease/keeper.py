@@ -6,9 +6,9 @@
 import asyncio
 import logging
 import os
-from collections.abc import Callable, Coroutine, Iterator
+from collections.abc import Callable, Collection, Coroutine, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Final, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Final, Protocol, TypeAlias, TypeVar
 
 from etcd_aio import pb
 from etcd_aio.base.aio import resolve, start_background_task, start_task, start_timer_at, wait_until, wake
@@ -51,6 +51,25 @@ OnLoss: TypeAlias = Callable[[LeaseLostError], None]
 """Called with the reason for the loss of a lease."""
 
 
+class GuardClient(Protocol):
+    """A client with the same options in another thread, which renews leases there; see `guard.py`."""
+
+    async def connect(self) -> object:
+        """Start it."""
+        ...
+
+    async def aclose(self) -> None:
+        """Close it."""
+        ...
+
+
+MakeGuardClient: TypeAlias = "Callable[[], tuple[GuardClient, LeaseKeeper]]"
+"""Makes such a client, and its keeper; called in that thread."""
+
+OnClosing: TypeAlias = "Callable[[], asyncio.Future[None] | None]"
+"""Returns a future that is done when a block is left, if its task was cancelled by another one; else None."""
+
+
 class LeaseKeeper:
     """The leases that a client keeps alive. Its stream is opened for the first of them and closed after the last.
 
@@ -60,17 +79,17 @@ class LeaseKeeper:
         draw_id: returns a random number of 63 bits. Default: from the system's entropy, so that no two clients draw
             the same.
         suspended: returns how long the machine has been suspended so far.
+        guard_client: called in the loop of the client; returns what makes a client like it in another thread.
 
     Attributes:
-        invoker: see above.
+        invoker, guard_client: see above.
         clock: the clock of all deadlines of leases.
         doubts: functions to call when the store may be another one than before.
         losses: the warning for leases that were lost.
         refusals: the warning for leases that the server refuses to renew.
         leftovers: the warning for leases that could not be revoked.
         is_closing: the client is being closed, so no lease begins any more.
-        unsettled: leases that are being granted, and tasks that revoke one whose block is over; closing the client
-            waits for them a little.
+        blocks: a function of each block that holds a lease.
     """
 
     def __init__(
@@ -78,10 +97,12 @@ class LeaseKeeper:
         invoker: "Invoker",
         draw_id: Callable[[], int] | None = None,
         suspended: Callable[[], float] = suspended_seconds,
+        guard_client: "Callable[[], MakeGuardClient] | None" = None,
     ) -> None:
         self.invoker = invoker
         self._draw_id = _draw_id if draw_id is None else draw_id
         self.clock = LeaseClock(invoker.clock, suspended)
+        self.guard_client = guard_client
         self._on_change = invoker.observers.lease_changed
         self._log = log_of(logger, invoker.client)
         self._schedule = KeepAliveSchedule(self._on_stall)
@@ -92,7 +113,8 @@ class LeaseKeeper:
         self._revisions: dict[int, int] = {}  # the last one of each member that has renewed a lease
         self._tasks: set[asyncio.Task[object]] = set()
         self.is_closing = False
-        self.unsettled: set[asyncio.Future[None]] = set()
+        self.blocks: dict[OnClosing, None] = {}
+        self._unsettled: set[asyncio.Future[None]] = set()
         self._outage: EtcdError | None = None  # of this turn of the loop
         self.losses = RateLimitedWarning(self._log, "%d leases were lost; the first: %s")
         self.refusals = RateLimitedWarning(self._log, "the server refuses to renew %d leases; the first: %s")
@@ -207,8 +229,8 @@ class LeaseKeeper:
     ) -> "asyncio.Task[None]":
         """Run what revokes a lease, as `run` does; it does not outlive a close for long."""
         task = self.run(revocation, name, is_awaited=is_awaited)
-        self.unsettled.add(task)
-        task.add_done_callback(self.unsettled.discard)
+        self._unsettled.add(task)
+        task.add_done_callback(self._unsettled.discard)
         return task
 
     @contextmanager
@@ -221,12 +243,18 @@ class LeaseKeeper:
         if self.is_closing:
             raise ClientClosedError
         settled: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self.unsettled.add(settled)
+        self._unsettled.add(settled)
         try:
             yield
         finally:
-            self.unsettled.discard(settled)
+            self._unsettled.discard(settled)
             wake(settled)
+
+    @property
+    def unsettled(self) -> "Collection[asyncio.Future[None]]":
+        """Leases that are being granted or revoked, and blocks that are cancelled: closing waits for them a little."""
+        leaving = (left() for left in self.blocks)
+        return [*self._unsettled, *(future for future in leaving if future is not None)]
 
     def verify(self, scheduled: ScheduledLease) -> None:
         """Find out whether a lease exists, after the member of the stream has denied it."""

@@ -4,7 +4,7 @@ Its callbacks are called in the turn of the loop in which the lease ends, so a h
 """
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from contextlib import suppress
 from typing import TYPE_CHECKING, ClassVar, Final, Self, TypeAlias
 
@@ -115,7 +115,7 @@ class KeptLease(NotAwaitable):
         elif self._gone.is_set():
             state = "ended"
         else:
-            state = "not granted" if self._scheduled is None else f"remaining={self.remaining:.1f}"
+            state = f"remaining={self.remaining:.1f}" if self._has_begun else "not granted"
         return f"{shown_lease(self._id)} ttl={self.ttl} {state}"
 
     async def begin(self) -> Self:
@@ -135,11 +135,11 @@ class KeptLease(NotAwaitable):
             await self._obtain(self._loop)
             if self._is_closed or self._keeper.is_closing:
                 if self._is_closed or not self._adopts:
-                    self._keeper.end(self._revoke_quietly(self._id), f"revoke lease 0x{self._id:x}")
+                    self._keeper.end(self._revocation(self._id), f"revoke lease 0x{self._id:x}")
                 raise (
                     ClientUsageError("the lease was closed while it began") if self._is_closed else ClientClosedError()
                 )
-        self._scheduled = self._keeper.hold(self._id, self.ttl, self._deadline, self._on_renewed, self._on_lost)
+        self._hold()
         self._keeper.doubts.add(self._doubt)  # of this lease alone: leases may have the same `on_doubt`
         self._keeper.tell("granted", self._id, self.ttl)
         return self
@@ -158,7 +158,7 @@ class KeptLease(NotAwaitable):
         self._is_closed = True
         if self._gone.is_set():
             return
-        if self._scheduled is None:  # a `begin` that is under way ends with an error, and revokes it
+        if not self._has_begun:  # a `begin` that is under way ends with an error, and revokes it
             self._gone.set()
             self._tell(None)
             return
@@ -179,7 +179,7 @@ class KeptLease(NotAwaitable):
         Raises:
             ClientUsageError: the lease has not begun, so it does not exist yet.
         """
-        if self._scheduled is None:
+        if not self._has_begun:
             raise ClientUsageError(self.usage)
         return self._id
 
@@ -188,7 +188,7 @@ class KeptLease(NotAwaitable):
         """Seconds until the local deadline, which every acknowledged renewal extends; 0 if the lease is gone."""
         if self._loop is None or self._is_overdue or self._gone.is_set():
             return 0.0
-        return time_left(self._deadline, self._now(self._loop))
+        return time_left(self._until, self._now(self._loop))
 
     @property
     def renewal_error(self) -> EtcdError | None:
@@ -198,6 +198,11 @@ class KeptLease(NotAwaitable):
         lease, since the user may not write one of the keys that are attached to it (from etcd 3.5 on).
         """
         return None if self._scheduled is None else self._keeper.renewal_error(self._scheduled)
+
+    @property
+    def is_held(self) -> bool:
+        """Whether it is held now: granted, and neither lost nor ended. Thread-safe, and as exact as `is_lost`."""
+        return self._has_begun and not self._is_orphan and not self._gone.is_set() and not self.is_lost
 
     @property
     def is_lost(self) -> bool:
@@ -210,7 +215,7 @@ class KeptLease(NotAwaitable):
         if self.error is not None or self._is_overdue:
             return True
         loop = self._loop
-        if loop is None or self._scheduled is None or self._gone.is_set() or self._now(loop) < self._deadline:
+        if loop is None or not self._has_begun or self._gone.is_set() or self._now(loop) < self._until:
             return False
         self._is_overdue = True
         with suppress(RuntimeError):  # the loop is closed
@@ -258,6 +263,11 @@ class KeptLease(NotAwaitable):
         self._is_orphan = True
         return lease_id
 
+    @property
+    def _until(self) -> float:
+        """The instant of the lease clock at which the lease is lost, unless it is renewed before."""
+        return self._deadline
+
     def _now(self, loop: asyncio.AbstractEventLoop) -> float:
         """The time of the lease clock, in any thread."""
         awake = loop.time()
@@ -280,6 +290,19 @@ class KeptLease(NotAwaitable):
     def _expire(self) -> None:
         if self._scheduled is not None:
             self._keeper.expire(self._scheduled)
+
+    # The renewals.
+
+    @property
+    def _has_begun(self) -> bool:
+        return self._scheduled is not None
+
+    def _hold(self) -> None:
+        self._scheduled = self._keeper.hold(self._id, self.ttl, self._deadline, self._on_renewed, self._on_lost)
+
+    def _forget(self) -> None:
+        if self._scheduled is not None:
+            self._keeper.forget(self._scheduled)
 
     # The beginning and the end.
 
@@ -330,7 +353,7 @@ class KeptLease(NotAwaitable):
             raise
         except BaseException:  # a cancellation too
             if not self._adopts:
-                self._keeper.end(self._revoke_quietly(self._id), f"undo lease 0x{self._id:x}")
+                self._keeper.end(self._revocation(self._id), f"undo lease 0x{self._id:x}")
             raise
         self.ttl = renewed.ttl
 
@@ -348,15 +371,14 @@ class KeptLease(NotAwaitable):
         if not self._is_orphan and not self._gone.is_set():
             self._keeper.tell("ended", self._id, self.ttl)
         self._keeper.doubts.remove(self._doubt)
-        if self._scheduled is not None:
-            self._keeper.forget(self._scheduled)
+        self._forget()
 
     def _doubt(self) -> None:
         if self.on_doubt is not None:
             self.on_doubt()
 
     async def _revoke_shielded(self, longest: float | None) -> None:
-        task = self._keeper.end(self._revoke_quietly(self._id), f"revoke lease 0x{self._id:x}", is_awaited=True)
+        task = self._keeper.end(self._revocation(self._id), f"revoke lease 0x{self._id:x}", is_awaited=True)
         from anyio import CancelScope  # with the first lease that is closed
 
         # Scopes of anyio wait for this. A cancellation by asyncio ends the wait, and the task goes on by itself.
@@ -370,6 +392,10 @@ class KeptLease(NotAwaitable):
         if isinstance(error, EtcdError) and not (error.maybe_applied and self._is_own_id):
             return  # there is none, or it could be another client's
         await self._revoke_quietly(lease_id)
+
+    def _revocation(self, lease_id: int) -> Coroutine[object, object, None]:
+        """The work of revoking a lease; it raises no `EtcdError`."""
+        return self._revoke_quietly(lease_id)
 
     async def _revoke_quietly(self, lease_id: int) -> None:
         try:

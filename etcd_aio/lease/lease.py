@@ -8,9 +8,10 @@ raises `LeaseLostError` all the same, since the lease could not be revoked.
 import asyncio
 from types import TracebackType
 from typing import TYPE_CHECKING, ClassVar, Literal, Self, TypeAlias
+from weakref import ref
 
 from etcd_aio.arguments import cancels_block
-from etcd_aio.base.aio import TaskCanceller
+from etcd_aio.base.aio import TaskCanceller, wake
 from etcd_aio.base.call_options import UNSET, Timeout
 from etcd_aio.errors import ClientUsageError, LeaseLostError
 from etcd_aio.lease.kept_lease import KeptLease
@@ -20,6 +21,9 @@ if TYPE_CHECKING:
 
 OnLost: TypeAlias = Literal["cancel", "signal"]
 """The effect of a loss on the task that holds the lease: `"cancel"` cancels it, `"signal"` leaves it alone."""
+
+LeaseGuard: TypeAlias = Literal["thread"]
+"""Other ways of renewing a lease than by the loop of its block: `"thread"` has a thread do it."""
 
 
 class Lease(KeptLease):
@@ -40,7 +44,7 @@ class Lease(KeptLease):
     `ClientClosedError`.
     """
 
-    __slots__ = ("_canceller", "_cancels")
+    __slots__ = ("_canceller", "_cancels", "_holder", "_leaving", "_requests")
 
     usage: ClassVar[str] = "the lease is not entered: write `async with client.lease(...) as lease:`"
 
@@ -57,21 +61,52 @@ class Lease(KeptLease):
         super().__init__(keeper, ttl, id=id, adopt=adopt, timeout=timeout)
         self._cancels = cancels_block(on_lost)
         self._canceller: TaskCanceller | None = None
+        self._holder: ref[asyncio.Task[object]] | None = None  # the task that entered
+        self._requests = 0  # to cancel it, that were made before
+        self._leaving: asyncio.Future[None] | None = None
 
     async def __aenter__(self) -> Self:
         if self._loop is not None:
             raise ClientUsageError("a lease can only be entered once: ask the client for another one")
         await self.begin()
         self._canceller = TaskCanceller(cancels=self._cancels)
+        if (task := asyncio.current_task()) is not None:
+            self._holder, self._requests = ref(task), task.cancelling()
+        self._keeper.blocks[self._left] = None
         return self
 
     async def __aexit__(
         self, exc_type: type[BaseException] | None, exc: BaseException | None, traceback: TracebackType | None
     ) -> None:
         self._cancels = False  # the block is over
-        await self.close(is_cancelled=isinstance(exc, asyncio.CancelledError))
+        try:
+            await self.close(is_cancelled=isinstance(exc, asyncio.CancelledError))
+        finally:
+            self._keeper.blocks.pop(self._left, None)
+            wake(self._leaving)
         if self.error is not None and self._canceller is not None:
             self._canceller.leave_with(self.error, exc)
+
+    def feed(self) -> None:
+        """Tell the watchdog that the program works; see `Client.lease`. Thread-safe.
+
+        Raises:
+            LeaseLostError: the lease is lost, for example since it was not fed in time.
+            ClientUsageError: it has no watchdog, or is not entered, or has ended.
+            ForkedError: this is a child of the process that holds it.
+        """
+        raise ClientUsageError("the lease has no watchdog: write client.lease(ttl, guard='thread', watchdog=seconds)")
+
+    def _left(self) -> "asyncio.Future[None] | None":
+        """See `OnClosing`."""
+        task = None if self._holder is None else self._holder()
+        if self._gone.is_set() or task is None or task is asyncio.current_task() or task.done():
+            return None
+        if task.cancelling() <= self._requests:
+            return None
+        if self._leaving is None:
+            self._leaving = asyncio.get_running_loop().create_future()
+        return self._leaving
 
     def _tell(self, error: LeaseLostError | None) -> None:
         if error is not None and self._cancels and self._canceller is not None:

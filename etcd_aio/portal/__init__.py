@@ -1,6 +1,7 @@
 """Portal: how blocking code uses objects of asyncio, which live in the event loop of one thread."""
 
 from etcd_aio.portal.block import Block as Block
+from etcd_aio.portal.call import Call as Call
 from etcd_aio.portal.callback import in_caller as in_caller
 from etcd_aio.portal.callback import in_worker as in_worker
 from etcd_aio.portal.callback import own_thread as own_thread

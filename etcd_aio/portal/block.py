@@ -2,6 +2,7 @@
 
 import asyncio
 import warnings
+from collections.abc import Callable
 from contextlib import suppress
 from threading import Thread, current_thread
 from types import TracebackType
@@ -22,7 +23,7 @@ class Block(Facade):
 
     def __enter__(self) -> Any:
         aio = self._aio
-        inside = Inside(aio, type(self).__name__)
+        inside = Inside(aio, type(self).__name__, self._after_entering())
         entry = (current_thread(), inside)
         entered = self._entered
         if entered is None:
@@ -36,6 +37,10 @@ class Block(Facade):
             entered.remove(entry)
             self._portal.soon(inside.leave_soon)  # if a signal handler has raised after the call
             raise
+
+    def _after_entering(self) -> Callable[[], object] | None:
+        """A function to run in the loop as soon as it is entered, if there is one."""
+        return None
 
     def __exit__(
         self, exc_type: type[BaseException] | None, exc: BaseException | None, traceback: TracebackType | None
@@ -62,14 +67,21 @@ class Block(Facade):
             raise
         finally:
             with suppress(ValueError):  # another thread has left it, too
-                self.__dict__["_entered"].remove(entry)
+                (self._entered or []).remove(entry)
+
+    def _end(self, aclose: Callable[[], object]) -> None:
+        super()._end(aclose)
+        entered, self._entered = self._entered, None
+        for _, inside in entered or ():  # closing within the block leaves it
+            self._portal.soon(inside.leave_soon)
 
     def __del__(self) -> None:
         entered, portal = getattr(self, "_entered", None), getattr(self, "_portal", None)
         if entered and portal is not None and not portal.is_forked and not portal.thread.is_over:
             for _, inside in entered:
                 portal.soon(inside.leave_soon)
-            warnings.warn(f"{self!r} was not closed: use `with`", ResourceWarning, stacklevel=2)
+            if not portal.is_closed:
+                warnings.warn(f"{self!r} was not closed: use `with`", ResourceWarning, stacklevel=2)
 
     def _make_again(self) -> None:
         if any(inside.is_entered for _, inside in self._entered or ()):
@@ -77,7 +89,7 @@ class Block(Facade):
         super()._make_again()
 
 
-_held: "Final[set[Inside]]" = set()  # the loop refers to their tasks weakly
+_held: Final[set["Inside"]] = set()  # the loop refers to their tasks weakly
 
 
 class Inside:
@@ -86,15 +98,17 @@ class Inside:
     Args:
         block: the block.
         name: of its class, for the task.
+        after: a function to run as soon as it is entered.
 
     Attributes:
         is_entered: whether it was entered by `with`, and is not being left.
     """
 
-    def __init__(self, block: Any, name: str) -> None:
+    def __init__(self, block: Any, name: str, after: Callable[[], object] | None = None) -> None:
         self.is_entered = False
         self._block = block
         self._name = name
+        self._after = after
 
     async def enter(self) -> object:
         """Enter it. Cancellation cancels that, and leaves if it was too late."""
@@ -135,7 +149,7 @@ class Inside:
         return await losable.lost() if getattr(losable, "is_lost", False) else None
 
     def ended(self) -> bool:
-        """What leaving has come to as the loop's thread has ended.
+        """The outcome of leaving, once the loop's thread has ended.
 
         Raises:
             BaseException: what it has raised.
@@ -151,6 +165,8 @@ class Inside:
         """Enter, wait, and leave; what leaving raises is the result."""
         try:
             value = await self._block.__aenter__()
+            if self._after is not None:
+                self._after()
         except BaseException as error:
             if isinstance(error, asyncio.CancelledError) and self._leaving.done():
                 raise

@@ -7,6 +7,7 @@ from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import Any, Final, TypeVar
 
+from etcd_aio.arguments import check_blocking_function
 from etcd_aio.base.threads import in_thread
 from etcd_aio.portal.call import InCaller
 
@@ -17,13 +18,18 @@ _log: Final = logging.getLogger("etcd_aio.sync")
 _IDLE_SECONDS: Final = 1.0  # after which a thread without work ends
 
 
-def in_caller(function: Callable[..., object]) -> Any:
+def in_caller(function: Callable[..., object], wrap: Callable[[object], object] | None = None) -> Any:
     """An asynchronous function for the loop, which runs a blocking one in the thread of the call that it is given to.
 
     Args:
         function: the blocking function; what it raises, the asynchronous one raises.
+        wrap: makes its arguments of those that the asynchronous one is given.
+
+    Raises:
+        TypeError: it is no blocking function.
     """
-    return InCaller(function)
+    check_blocking_function(function)
+    return InCaller(function if wrap is None else lambda *given: function(*map(wrap, given)))
 
 
 def in_worker(function: Callable[..., T], name: str) -> Callable[..., Awaitable[T]]:
@@ -34,7 +40,11 @@ def in_worker(function: Callable[..., T], name: str) -> Callable[..., Awaitable[
     Args:
         function: the blocking function.
         name: of the thread.
+
+    Raises:
+        TypeError: it is no blocking function.
     """
+    check_blocking_function(function)
 
     def work(*arguments: object) -> T:
         try:
@@ -58,8 +68,12 @@ def own_thread(function: Callable[..., object], name: str) -> Callable[..., None
     Args:
         function: the function to run.
         name: of the thread, and in the log.
+
+    Raises:
+        TypeError: it is no blocking function.
     """
-    return OwnThread(function, name).add if callable(function) else function  # the object refuses what is no function
+    check_blocking_function(function)
+    return OwnThread(function, name).add
 
 
 class OwnThread:

@@ -182,11 +182,11 @@ class LoopThread:
 
     def leave_at_exit(self) -> None:
         """The interpreter ends."""
+        self.is_exiting = True
         try:
             for holder in list(self.holders):
                 warnings.warn(f"unclosed {holder.text}", ResourceWarning, stacklevel=1)
         finally:  # a warning may be an error
-            self.is_exiting = True
             self.stop()
             self._join()
 

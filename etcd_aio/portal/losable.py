@@ -3,10 +3,12 @@
 import asyncio
 from collections.abc import Callable
 from contextlib import suppress
+from functools import partial
 from typing import Any, Self, TypeAlias
 
+from etcd_aio.arguments import check_blocking_function
 from etcd_aio.base.aio import start_background_task
-from etcd_aio.errors import EtcdError, InvalidRequestError
+from etcd_aio.errors import ClientUsageError, EtcdError, InvalidRequestError
 from etcd_aio.portal.block import Block
 from etcd_aio.portal.callback import own_thread
 from etcd_aio.portal.facade import Facade
@@ -24,9 +26,12 @@ class LosableMaker(Facade):
 
         Raises:
             InvalidRequestError: it is no function.
+            TypeError: it is an async one.
         """
-        if on_lost is not None and not callable(on_lost):
-            raise InvalidRequestError(f"on_lost is a function or None in blocking code, not {on_lost!r}")
+        if on_lost is not None:
+            if not callable(on_lost):
+                raise InvalidRequestError(f"on_lost is a function or None in blocking code, not {on_lost!r}")
+            check_blocking_function(on_lost)
         self._on_lost = on_lost
         return self
 
@@ -41,14 +46,8 @@ class LosableMaker(Facade):
 class Losable(LosableMaker, Block):
     """A block that holds something while it runs."""
 
-    def __enter__(self) -> Any:
-        entered = super().__enter__()
-        try:
-            self._watch_loss()
-        except BaseException as error:  # of a signal handler
-            self.__exit__(type(error), error, error.__traceback__)
-            raise
-        return entered
+    def _after_entering(self) -> Callable[[], object] | None:
+        return None if self._on_lost is None else partial(_watch, self._object, self._on_lost)
 
     def _telling(self, on_lost: OnLost | None) -> Self:
         super()._telling(on_lost)
@@ -57,22 +56,23 @@ class Losable(LosableMaker, Block):
         return self
 
     def _watch_loss(self) -> None:
-        """Tell of a loss from now on: this is held."""
+        """Tell of a loss from now on: this was acquired without a block."""
         if self._on_lost is not None:
-            self._run(_watch, _losable(self._object), own_thread(self._on_lost, "etcd_aio.on_lost"))
+            self._run(_watch, self._object, self._on_lost)
 
-    def _acquire(self, acquire: Callable[[], object]) -> Any:
+    def _acquire(self, acquire: Callable[..., object], **keywords: object) -> Any:
         """Acquire it without a block. If Ctrl-C comes too late to prevent that, it is released.
 
         Args:
             acquire: the method of the object. It returns False if it is not held now.
+            keywords: of the method.
         """
         aio = self._aio
 
         def release(is_acquired: object) -> "asyncio.Task[None] | None":
             return None if is_acquired is False else start_background_task(_release(aio), name="etcd_aio.sync release")
 
-        is_acquired = self._portal.call(acquire, undo=release)
+        is_acquired = self._portal.call(acquire, (), keywords, undo=release)
         if is_acquired is not False:
             self._watch_loss()
         return is_acquired
@@ -87,7 +87,7 @@ class Losable(LosableMaker, Block):
 
         Raises:
             LockLostError, LeadershipLostError, LeaseLostError, JobLostError: it was lost.
-            NotHeldError, NotLeaderError: it is not held.
+            NotHeldError, NotLeaderError, ClientUsageError: it is not held.
         """
         losable = _losable(self._aio)
         holds = getattr(losable, "is_held", None)
@@ -96,7 +96,9 @@ class Losable(LosableMaker, Block):
             if error is not None:
                 raise error
         elif holds is False:
-            losable.fencing_token  # noqa: B018 # raises, since there is none
+            if hasattr(type(losable), "fencing_token"):
+                losable.fencing_token  # noqa: B018 # raises, since there is none
+            raise ClientUsageError("the lease is not held: it was not entered, or it has ended")
 
 
 async def _release(aio: Any) -> None:
@@ -109,8 +111,10 @@ def _losable(aio: Any) -> Any:
     return aio if hasattr(aio, "lost") else aio.lease
 
 
-def _watch(losable: Any, tell: Callable[[EtcdError], None]) -> None:
-    start_background_task(_tell(losable, tell), name="etcd_aio.on_lost")
+def _watch(held: Any, on_lost: OnLost) -> None:
+    """Have a function called if it is lost from now on, in a thread of its own."""
+    tell = own_thread(on_lost, "etcd_aio.on_lost")
+    start_background_task(_tell(_losable(held), tell), name="etcd_aio.on_lost")
 
 
 async def _tell(losable: Any, tell: Callable[[EtcdError], None]) -> None:

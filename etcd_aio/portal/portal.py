@@ -33,6 +33,11 @@ class Portal:
         """Whether this is a child process, and the client was made by its parent."""
         return self.thread.is_forked
 
+    @property
+    def is_closed(self) -> bool:
+        """Whether the client needs the thread no more."""
+        return self._holder not in self.thread.holders
+
     def check(self) -> None:
         """Check that a call may block this thread.
 

@@ -11,11 +11,11 @@ from collections.abc import Callable, Sequence
 from typing import ClassVar, Final, Literal, TypeAlias, get_args
 
 from etcd_aio import EtcdTimeoutError, KeyLike, KeyRange
-from etcd_aio.arguments import finite_seconds, whole_number
+from etcd_aio.arguments import finite_seconds, one_of, whole_number
 from etcd_aio.base import UNSET, Timeout, deadline_after, start_timer_at
 from etcd_aio.cache import Derived
 from etcd_aio.calls import StoreCalls
-from etcd_aio.errors import ClientUsageError, InvalidRequestError, NoServiceEndpointError
+from etcd_aio.errors import ClientUsageError, NoServiceEndpointError
 from etcd_aio.services.endpoint_json import ServiceEndpoint, decode_entry, target_prefix
 from etcd_aio.services.last_list import LastList, ServiceChange, change_between
 from etcd_aio.types import shown_key
@@ -138,9 +138,7 @@ class Endpoints(Derived[tuple[ServiceEndpoint, ...], ServiceChange]):
             InvalidRequestError: there is no such policy.
             ClientUsageError: the block was not entered.
         """
-        if not callable(policy) and policy not in get_args(PickPolicy):
-            words = ", ".join(map(repr, get_args(PickPolicy)))
-            raise InvalidRequestError(f"policy must be one of {words}, or a function; got {policy!r}")
+        one_of(get_args(PickPolicy), policy, "policy", or_function=True)
         endpoints = self.endpoints
         if not endpoints:
             raise NoServiceEndpointError(f"there is no endpoint of {self._shown}")

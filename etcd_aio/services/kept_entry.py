@@ -17,7 +17,7 @@ from types import TracebackType
 from typing import ClassVar, Final, Literal, Self, TypeAlias, get_args
 
 from etcd_aio import EtcdError, Key, KeyValue, op
-from etcd_aio.arguments import finite_seconds, whole_number
+from etcd_aio.arguments import finite_seconds, one_of, whole_number
 from etcd_aio.base import (
     ATTEMPT_SECONDS,
     NEVER,
@@ -39,7 +39,6 @@ from etcd_aio.errors import (
     ClientUsageError,
     CompactedError,
     FutureRevisionError,
-    InvalidRequestError,
     LeaseExpiredError,
     LeaseNotFoundError,
     MemberConflictError,
@@ -97,9 +96,7 @@ class KeptEntry(NotAwaitable):
         timeout: Timeout,
         drain: float = 0.0,
     ) -> None:
-        if on_conflict not in get_args(OnConflict):
-            words = ", ".join(map(repr, get_args(OnConflict)))
-            raise InvalidRequestError(f"on_conflict must be one of {words}; got {on_conflict!r}")
+        one_of(get_args(OnConflict), on_conflict, "on_conflict")
         self._store = store
         self._log = log_for(self._logger, store)
         self._value = value

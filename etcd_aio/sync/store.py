@@ -52,6 +52,7 @@ class Store(StoreCalls):
         value: ValueLike | None = None,
         margin: float | None = None,
         on_lost: Callable[[EtcdError], object] | None = None,
+        reentrant: bool = False,
     ) -> "Lock":
         """A lock for a block of code: `with client.lock("jobs/42") as lock:`.
 
@@ -70,9 +71,10 @@ class Store(StoreCalls):
             on_lost: a function that is called with the error if the lock is lost, in a thread of its own: a thread
                 cannot be cancelled. Leaving raises `LockLostError` in any case, and `check()` raises it within the
                 block. Default: None.
+            reentrant: let the thread that holds this object enter it again.
         """
         return self._made(
-            "lock", name, ttl=ttl, timeout=timeout, value=value, margin=margin, on_lost="signal"
+            "lock", name, ttl=ttl, timeout=timeout, value=value, margin=margin, on_lost="signal", reentrant=reentrant
         )._telling(on_lost)
 
     def rwlock(
@@ -411,7 +413,7 @@ class Store(StoreCalls):
         """
         return self._run(
             self._aio.stm,
-            in_caller(lambda one: function(self._wrap(one))),
+            in_caller(function, self._wrap),
             isolation=isolation,
             prefetch=prefetch,
             max_attempts=max_attempts,

@@ -14,7 +14,6 @@ from release.facade.tables import (
     BODIES,
     CALLBACKS,
     DIRECT,
-    DROPPED,
     IN_LOOP,
     NAMES,
     SURVIVES_FORK,
@@ -83,8 +82,6 @@ class Writer:
         parts = [first] if first else []
         stars_given = False
         for one, kind in parameters(function):
-            if f"{owner}.{function.name}.{one.arg}" in DROPPED:
-                continue
             if kind == "keyword" and not stars_given:
                 stars_given = True
                 parts.append("*")
@@ -126,8 +123,6 @@ class Writer:
         """The arguments, as the asyncio function takes them."""
         found = []
         for one, kind in parameters(function):
-            if f"{owner}.{function.name}.{one.arg}" in DROPPED:
-                continue
             value = self._argument(module, f"{owner}.{function.name}", one, unwraps=unwraps)
             if kind == "star":
                 found.append(f"*{value}")

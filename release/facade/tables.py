@@ -34,9 +34,6 @@ OPTIONS: Final = "etcd_aio.config.options.ClientOptions"
 PROTOCOLS: Final = frozenset({"etcd_aio.calls.writer.Writer"})
 """Protocols, which describe blocking methods."""
 
-DROPPED: Final = frozenset({"Session.lock.reentrant", "Store.lock.reentrant"})
-"""Parameters that a facade does not have: a lock is reentrant within a task, and each blocking call is one."""
-
 CONSTRUCTED: Final = frozenset(
     f"etcd_aio.{path}"
     for path in (
@@ -162,7 +159,7 @@ LOSABLE: Final = frozenset({"DoubleBarrier", "Job", "Leadership", "Lease", "Lock
 LOSABLE_MAKERS: Final = frozenset({"Election", "RWLock", "Worker"})
 """Classes that have an `on_lost`, and hand it to what they make."""
 
-_CALLED_WITH_FACADE: Final = "in_caller(lambda one: {0}(self._wrap(one)))"
+_CALLED_WITH_FACADE: Final = "in_caller({0}, self._wrap)"
 ARGUMENTS: Final = {
     "Election.run.work": _CALLED_WITH_FACADE.format("work"),
     "Store.stm.function": _CALLED_WITH_FACADE.format("function"),
@@ -201,7 +198,7 @@ BODIES: Final = {
             raise StopIteration from None
     """,
     "Lock.acquire": """
-        self._acquire(self._aio.acquire)
+        self._acquire(self._aio.acquire, timeout=timeout)
     """,
     "Lock.try_acquire": """
         is_acquired: bool = self._acquire(self._aio.try_acquire)

@@ -11,12 +11,14 @@ EXTRAS = {
     "etcd_aio.contrib.discovery.grpc": ("grpc", "pip install grpcio"),
     "etcd_aio.contrib.otel": ("opentelemetry", "etcd_aio[otel]"),
     "etcd_aio.contrib.prometheus": ("prometheus_client", "etcd_aio[prometheus]"),
+    "etcd_aio.contrib.tooz": ("tooz", "etcd_aio[tooz]"),
     "etcd_aio.contrib.asgi": ("starlette", "pip install starlette"),
     "etcd_aio.contrib.fastapi": ("fastapi", "pip install fastapi"),
     "etcd_aio.contrib.litestar": ("litestar", "pip install litestar"),
     "etcd_aio.contrib.aiohttp": ("aiohttp", "pip install aiohttp"),
     "etcd_aio.contrib.quart": ("quart", "pip install quart"),
     "etcd_aio.contrib.sanic": ("sanic", "pip install sanic"),
+    "etcd_aio.contrib.patroni.etcd3aio": ("patroni", "etcd_aio[patroni]"),
     "etcd_aio.contrib.pydantic_settings": ("pydantic_settings", "pip install pydantic-settings"),
 }
 

@@ -219,6 +219,18 @@ def apart() -> str:
     return table(head, _two_beside_go(measured, "etcd_aio", "etcd_aio-uvloop"), numbers=4)
 
 
+def blocking() -> str:
+    """The blocking client beside the asyncio one, from the result file."""
+    measured = json.loads(read(ROOT / "docs" / "blocking.json"))
+    rates = {(found["client"], found["case"]): found["calls_per_second"] for found in measured["results"]}
+    rows = []
+    for case, text in measured["cases"].items():
+        blocks, waits = rates["etcd_aio.sync", case], rates["etcd_aio", case]
+        more = f"{(1 / blocks - 1 / waits) * 1e6:.0f} µs" if case.endswith("-1") else ""
+        rows.append((text, f"{blocks / waits:.2f}", more))
+    return table(("case", "rate ÷ asyncio", "more for a call"), rows, numbers=2)
+
+
 def _two_beside_go(measured: Mapping[str, Any], *clients: str) -> list[tuple[str, ...]]:
     """The ratios of two clients to the official Go client: the rates, and then the CPU times."""
     found = [result for result in measured["results"] if "ratios" in result]
@@ -528,7 +540,7 @@ MADE: Final[Mapping[str, Callable[[], str]]] = {
     function.__name__: function
     for function in (
         *(verdicts, stream_verdicts, remedies, repeatable, defaults),
-        *(policies, performance, accelerator, apart, locks, elections, cache),
+        *(policies, performance, accelerator, apart, blocking, locks, elections, cache),
         *(failover_reads, failover_writes, error_tree, errors),
         *(evidence_claims, evidence_releases, evidence_clients, evidence_faults, evidence_sabotages),
         *(client_options, client_calls),

@@ -102,6 +102,7 @@ SEARCHED = (
     *("pytest-asyncio", "fixture", "trio", "anyio", "uvloop", "windows", "macos", "idempotent", "hedging"),
     *("clientv3", "jetcd", "python-etcd3", "healthcheck", "maybe_applied", "too many calls", "graceful shutdown"),
     *("etcd3gw", "aetcd", "flask", "blocking", "ctrl-c", "keyboardinterrupt", "multiprocessing"),
+    *("openstack", "torchrun", "rendezvous", "elastic"),
 )
 
 
@@ -119,13 +120,15 @@ def test_there_are_pages_and_blocks_to_run() -> None:
         "live-configuration",  # run by tests/contrib/test_web_page.py
         "telemetry",  # run by tests/contrib/test_otel_page.py
         "testing",  # run by test_testing_page.py
+        "tooz",  # run by tests/contrib/test_tooz_page.py
         "web-frameworks",  # run by tests/contrib/test_web_page.py
     ]
 
 
 COMMANDS = (
     r"pip install (nox|\"?\.)|nox -s [\w-]+|python -m (asyncio|etcd_aio\.testing\.build)$|pytest --etcd-|"
-    r"python -m etcd_aio\.compat \w+ -- |"
+    r"python -m etcd_aio\.compat \w+ -- |torchrun --|python -m etcd_aio\.contrib\.torch --|"
+    r"python -m etcd_aio\.contrib\.patroni install$|"
     r"etcd-aio \S|etcdctl put|printf .* \| etcdctl txn$|source <\(etcd-aio completion"
 )
 

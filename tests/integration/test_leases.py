@@ -53,14 +53,18 @@ async def stream_endpoint(client: Client) -> str:
 @each_engine
 async def test_a_lease_outlives_its_ttl_and_takes_its_keys_along(shared_server: EtcdServer, prefix: str) -> None:
     async with Client(shared_server.endpoint) as client:
-        async with client.lease(2) as lease:
+        kept = client.lease(2)
+        assert not kept.is_held
+        async with kept as lease:
             await client.put(prefix, "v", lease=lease)
             await asyncio.sleep(4.5)
+            assert lease.is_held
             assert not lease.is_lost
             found = await client.leases.time_to_live(lease, keys=True)
             assert (found.granted_ttl, found.keys) == (2, (prefix.encode(),))
             assert lease.id in (await client.leases.list()).ids
             assert 0 < lease.remaining <= 2
+        assert not lease.is_held
         assert await client.get(prefix) is None
         assert not await exists(client, lease)
         assert lease.id not in (await client.leases.list()).ids

@@ -285,6 +285,22 @@ async def test_a_timeout_ends_the_wait_and_leaves_no_key(client: Client, other: 
     assert task.cancelling() == 0
 
 
+async def test_each_acquisition_may_have_a_timeout_of_its_own(client: Client, other: Client, name: str) -> None:
+    async with client.lock(name):
+        for lock, seconds in ((other.lock(name), 0.2), (other.lock(name, timeout=PATIENCE), 0.2)):
+            with pytest.raises(LockTimeoutError):
+                await lock.acquire(timeout=seconds)
+        short = other.lock(name, timeout=0.2)
+        with pytest.raises(InvalidRequestError, match=r"try_acquire\(\) does not wait"):
+            await short.acquire(timeout=0)
+        waiting = asyncio.create_task(short.acquire(timeout=None))
+        await asyncio.sleep(0.5)
+        assert not waiting.done()
+    await waiting
+    await short.release()
+    assert await keys(client, name) == []
+
+
 async def test_a_timeout_of_the_caller_leaves_no_key(client: Client, other: Client, name: str) -> None:
     async with other.lock(name) as held:
         with pytest.raises(TimeoutError):

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from etcd_aio import Client, KeyValue, op
+from etcd_aio.once import ExactlyOnce
 from etcd_aio.testing import EtcdCluster, EtcdServer
 from tests.support.backends import ClientWithADetour
 from tests.support.until import PATIENCE
@@ -137,8 +138,6 @@ async def test_watches_caches_and_scans_raise_the_mark(client: Client, prefix: s
 
 async def test_it_serves_as_a_client_for_locks(client: Client, prefix: str) -> None:
     """It is a `Store`: what stands on a client stands on it too."""
-    from etcd_aio.once import ExactlyOnce
-
     view = client.ordered()
     async with ExactlyOnce(view) as once:
         result = await once.put(f"{prefix}k", "v")

@@ -1,7 +1,8 @@
 """How the tests of a suite have ended, beside how they end with the suite's own client. Pure, but for `expected`.
 
 A file of `expected/` has a line for each test: a word, its name, and the reason. The words are `passed`, `failed` and
-`skipped`, as with the own client; and `internals` for a test that passes with it, but reaches into it.
+`skipped`, as with the own client; `internals` for a test that passes with it, but reaches into it; and `promised` for
+one that the own client skips, and another one owes all the same.
 """
 
 from collections import Counter
@@ -14,7 +15,8 @@ from xml.etree import ElementTree as ET
 _FOLDER: Final = Path(__file__).with_name("expected")
 _SEPARATOR: Final = "  # "
 _LONGEST_REASON: Final = 160  # characters: a failure may print whole values
-WORDS: Final = frozenset({"passed", "failed", "skipped", "internals"})
+WORDS: Final = frozenset({"passed", "failed", "skipped", "internals", "promised"})
+_WITH_OWN: Final = {"internals": "passed", "promised": "skipped"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,7 +24,7 @@ class Outcome:
     """The end of a test.
 
     Attributes:
-        word: `passed`, `failed` or `skipped`; in the expected outcomes also `internals`.
+        word: `passed`, `failed` or `skipped`; in the expected outcomes also `internals` and `promised`.
         reason: why it did not pass, or cannot be asked of another client.
     """
 
@@ -79,13 +81,13 @@ def parsed(report: str, top: str) -> dict[str, Outcome]:
 
 def counts(outcomes: Outcomes) -> str:
     """How many have passed, failed and were skipped."""
-    words = Counter("passed" if outcome.word == "internals" else outcome.word for outcome in outcomes.values())
+    words = Counter(_WITH_OWN.get(outcome.word, outcome.word) for outcome in outcomes.values())
     return ", ".join(f"{words[word]} {word}" for word in ("passed", "failed", "skipped"))
 
 
 def owed(baseline: Outcomes) -> list[str]:
-    """The tests that another client must pass: those that pass with the own one, and do not reach into it."""
-    return [name for name, outcome in baseline.items() if outcome.word == "passed"]
+    """The tests that another client must pass: those that pass with the own one and do not reach into it, and more."""
+    return [name for name, outcome in baseline.items() if outcome.word in ("passed", "promised")]
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,7 +126,7 @@ def changed(baseline: Outcomes, outcomes: Outcomes) -> list[str]:
     lines = []
     for name in sorted(baseline.keys() | outcomes.keys()):
         before, now = baseline.get(name), outcomes.get(name)
-        was = "missing" if before is None else before.word.replace("internals", "passed")
+        was = "missing" if before is None else _WITH_OWN.get(before.word, before.word)
         is_now = "missing" if now is None else now.word
         if was != is_now:
             lines.append(f"CHANGED: {name}: {was}, now {is_now} {now.reason if now else ''}".rstrip())

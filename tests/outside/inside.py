@@ -7,6 +7,7 @@ import asyncio
 import json
 import sys
 from collections.abc import Sequence
+from contextlib import AbstractAsyncContextManager, nullcontext
 from pathlib import Path
 from typing import Final
 
@@ -19,7 +20,10 @@ PORT: Final = 2379  # where these suites look
 
 async def _outcomes(name: str, is_own: bool, folder: Path, log: Path, chosen: Sequence[str]) -> dict[str, Outcome]:
     suite = SUITES[name]
-    async with real_cluster(PORT, suite.members, is_found_by_name=True):
+    servers: AbstractAsyncContextManager[object] = nullcontext()
+    if suite.members:
+        servers = real_cluster(PORT, suite.members, is_found_by_name=True, kill_every=suite.kill_every)
+    async with servers:
         return await asyncio.to_thread(suite.run, folder, is_own, log, *chosen)
 
 

@@ -48,9 +48,11 @@ class PythonSuite:
         run_only: the folder below `source` of the tests that are run.
         arguments: of pytest.
         environ: variables of the tests.
+        own_environ: those that are others with the own client.
         settings: of pytest.ini.
         before: code that runs before the tests are imported.
         members: how many servers they need.
+        kill_every: seconds from one kill of the leader to the next; 0 for none.
         outcomes: the file of `expected/`. Default: the name.
     """
 
@@ -65,9 +67,11 @@ class PythonSuite:
     run_only: str = ""
     arguments: tuple[str, ...] = ()
     environ: Mapping[str, str] = field(default_factory=dict)
+    own_environ: Mapping[str, str] = field(default_factory=dict)
     settings: str = ""
     before: str = ""
     members: int = 1
+    kill_every: float = 0.0
     outcomes: str = ""
 
     @property
@@ -76,13 +80,8 @@ class PythonSuite:
         return self.outcomes or self.name
 
     def make(self, cache: Path, is_own: bool) -> None:
-        """Get the tests and what they need, unless they are there. This needs the network.
-
-        Raises:
-            UnavailableError: that is not possible on this machine; the message is the reason.
-        """
         folder = cache / self.name
-        dependencies: tuple[str, ...] = () if is_own else tuple(_project()["dependencies"])
+        dependencies: tuple[str, ...] = () if is_own else tuple(project()["dependencies"])
         python = virtualenv(_environment(folder, is_own), *self.requirements, *dependencies) / "python"
         pip: tuple[str | Path, ...] = (python, "-m", "pip")
         quiet = ("--quiet", "--disable-pip-version-check")
@@ -92,10 +91,10 @@ class PythonSuite:
         shutil.rmtree(judge, ignore_errors=True)
         judge.mkdir(parents=True)
         if not self.module:
-            project = self.project or self.client
-            archive = f"{project}-{self.version}"
+            source = self.project or self.client
+            archive = f"{source}-{self.version}"
             if not (folder / archive).exists():
-                wanted = (f"--no-binary={project}", "--no-deps", f"--dest={folder}", f"{project}=={self.version}")
+                wanted = (f"--no-binary={source}", "--no-deps", f"--dest={folder}", f"{source}=={self.version}")
                 step([*pip, "download", *quiet, *wanted])
                 with tarfile.open(folder / f"{archive}.tar.gz") as file:
                     file.extractall(folder, filter="data")
@@ -103,17 +102,10 @@ class PythonSuite:
         (judge / "conftest.py").write_text(_CONFTEST.format(before=self.before, client=self.client))
         (judge / "pytest.ini").write_text(f"[pytest]\n{self.settings}")
         if not is_own:
-            _put_here(judge / "client", self.client)
+            put_here(judge / "client")
+            (judge / "client" / "sitecustomize.py").write_text(_INSTALL.format(client=self.client))
 
     def run(self, cache: Path, is_own: bool, log: Path, *chosen: str) -> dict[str, Outcome]:
-        """Run the tests on servers that run already, the first of them at port 2379.
-
-        Args:
-            cache: where it was made.
-            is_own: whether to run them with the own client.
-            log: gets what they print.
-            chosen: more arguments of pytest.
-        """
         folder = cache / self.name
         judge = _judge(folder, is_own)
         report = log.with_suffix(".xml")
@@ -124,6 +116,7 @@ class PythonSuite:
             "PYTHONDONTWRITEBYTECODE": "1",
             "TEST_ETCD_VERSION": f"v{find_etcd('3.7').version}",
             **self.environ,
+            **(self.own_environ if is_own else {}),
         }
         tests = ("--pyargs", self.module) if self.module else (f"{TESTS}/{self.run_only}",)
         words = ["-m", "pytest", "-q", "-p", "no:cacheprovider", f"--rootdir={judge}", f"--junitxml={report}"]
@@ -140,22 +133,22 @@ def _judge(folder: Path, is_own: bool) -> Path:
     return folder / ("judge-own" if is_own else "judge")
 
 
-def _project() -> dict[str, Any]:
+def project() -> dict[str, Any]:
+    """The table `project` of pyproject.toml."""
     found: dict[str, Any] = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     return found
 
 
-def _put_here(folder: Path, client: str) -> None:
-    """Make a folder of modules with `etcd_aio` as it is here, in the place of a client also in processes of tests.
+def put_here(folder: Path) -> None:
+    """Make a folder of modules with `etcd_aio` as it is here.
 
     It is like an installation without the plugin for pytest: it has the other entry points.
     """
     metadata = folder / "etcd_aio-0.dist-info"
     metadata.mkdir(parents=True)
     (folder / "etcd_aio").symlink_to(ROOT / "etcd_aio")
-    (folder / "sitecustomize.py").write_text(_INSTALL.format(client=client))
     (metadata / "METADATA").write_text("Metadata-Version: 2.1\nName: etcd-aio\nVersion: 0\n")
-    groups = {group: names for group, names in _project()["entry-points"].items() if group != "pytest11"}
+    groups = {group: names for group, names in project()["entry-points"].items() if group != "pytest11"}
     lines = [line for group, names in groups.items() for line in (f"[{group}]", *map(" = ".join, names.items()))]
     (metadata / "entry_points.txt").write_text("\n".join(lines))
 

@@ -3,7 +3,10 @@
 from collections.abc import Mapping
 from typing import Final
 
+from tests.outside.patroni_suite import PatroniSuite
 from tests.outside.python_suite import PythonSuite
+from tests.outside.suite import Suite
+from tests.outside.torch_suite import TorchAgentsSuite, TorchSuite
 
 # Older packages than today's, where these suites need them: the newer refuse what they do. Hypothesis has refused
 # fixtures of a function with @given since 5.41, and etcd3 gives `tenacity` a function of two arguments, as before 7.
@@ -51,20 +54,41 @@ AETCD: Final = PythonSuite(
     members=3,
 )
 
-# The driver that tooz itself has, unchanged. The tests import those for other stores, too.
-TOOZ_ETCD3GW: Final = PythonSuite(
-    "tooz-etcd3gw",
-    "9.1.0",
-    "etcd3gw",
-    (
-        *("tooz==9.1.0", "pytest==8.4.2", "pytest-timeout", "redis", "pymemcache", "sysv_ipc", "fixtures"),
-        *("testtools", "ddt", "requests"),
-    ),
-    own=("etcd3gw==2.7.0",),
-    module="tooz.tests.test_coordination",
-    arguments=("--timeout=60",),
-    environ={"TOOZ_TEST_URL": "etcd3+http://localhost:2379"},
-    outcomes="tooz",
+# The tests import the drivers for other stores, too.
+_TOOZ: Final = (
+    *("tooz==9.1.0", "pytest==8.4.2", "pytest-timeout", "redis", "pymemcache", "sysv_ipc", "fixtures", "testtools"),
+    *("ddt", "requests"),
 )
+_OWN_TOOZ: Final = {"TOOZ_TEST_URL": "etcd3+http://localhost:2379"}
 
-SUITES: Final[Mapping[str, PythonSuite]] = {suite.name: suite for suite in (ETCD3, ETCD3GW, AETCD, TOOZ_ETCD3GW)}
+
+def _tooz(name: str, url: str, *, members: int = 1, kill_every: float = 0.0, outcomes: str = "tooz-aio") -> PythonSuite:
+    """The tests of tooz with the driver that a URL names; with `--own` with the one that it has."""
+    return PythonSuite(
+        name,
+        "9.1.0",
+        "etcd3gw",
+        _TOOZ,
+        own=("etcd3gw==2.7.0",),
+        module="tooz.tests.test_coordination",
+        arguments=("--timeout=60",),
+        environ={"TOOZ_TEST_URL": url},
+        own_environ=_OWN_TOOZ,
+        members=members,
+        kill_every=kill_every,
+        outcomes=outcomes,
+    )
+
+
+TOOZ_ETCD3GW: Final = _tooz("tooz-etcd3gw", "etcd3+http://localhost:2379", outcomes="tooz")
+TOOZ: Final = _tooz("tooz", "etcd3+aio://localhost:2379")
+_THREE: Final = "etcd3+aio://localhost:2379,localhost:2380,localhost:2381"
+TOOZ_KILLS: Final = _tooz("tooz-kills", _THREE, members=3, kill_every=5)
+TORCH: Final = TorchSuite()
+TORCH_AGENTS: Final = TorchAgentsSuite()
+
+_ALL: Final[tuple[Suite, ...]] = (
+    *(ETCD3, ETCD3GW, AETCD, TOOZ_ETCD3GW, TOOZ, TOOZ_KILLS),
+    *(TORCH, TORCH_AGENTS, PatroniSuite()),
+)
+SUITES: Final[Mapping[str, Suite]] = {suite.name: suite for suite in _ALL}

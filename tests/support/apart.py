@@ -9,7 +9,8 @@ from functools import cache
 from typing import Final
 
 _APART: Final = ("unshare", "--net", "--pid", "--fork", "--kill-child", "--mount-proc")
-_WITH_LOOPBACK: Final = ("sh", "-c", 'ip link set lo up && exec "$@"', "sh")
+# The shell stays as the first process: it takes orphans that have ended, which would else count as running for ever.
+_WITH_LOOPBACK: Final = ("sh", "-c", 'ip link set lo up && "$@"; exit $?', "sh")
 
 
 @cache

@@ -64,8 +64,8 @@ UVLOOP: Final[Backend] = ("asyncio", {"loop_factory": uvloop_loop})
 DEFAULT: Final[Backend] = {"asyncio": ASYNCIO, "uvloop": UVLOOP}[_DEFAULT]
 
 # For `pytest.fixture(params=...)` of tests that run on both.
-_NEEDS_UVLOOP: Final = pytest.mark.skipif(importlib.util.find_spec("uvloop") is None, reason="uvloop is not installed")
-BOTH: Final = (pytest.param(ASYNCIO, id="asyncio"), pytest.param(UVLOOP, id="uvloop", marks=_NEEDS_UVLOOP))
+NEEDS_UVLOOP: Final = pytest.mark.skipif(importlib.util.find_spec("uvloop") is None, reason="uvloop is not installed")
+BOTH: Final = (pytest.param(ASYNCIO, id="asyncio"), pytest.param(UVLOOP, id="uvloop", marks=NEEDS_UVLOOP))
 
 
 def is_uvloop(backend: object) -> bool:

@@ -33,20 +33,20 @@ async def stream_server(
         tls: the server's context.
     """
     tasks: set[asyncio.Task[None]] = set()
-    transports: set[asyncio.WriteTransport] = set()
+    writers: set[asyncio.StreamWriter] = set()  # from Python 3.13 on, nothing else keeps one whose task is over
 
     async def accepted(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         task = asyncio.current_task()
         assert task is not None
         tasks.add(task)
-        transports.add(writer.transport)
+        writers.add(writer)
         with suppress(
             asyncio.CancelledError
         ):  # the end; before 3.12 asyncio's streams report a task that was cancelled
             await serve(reader, writer)
         if writer.transport.is_closing():  # thousands of connections must not add up
             tasks.discard(task)
-            transports.discard(writer.transport)
+            writers.discard(writer)
 
     server = await (
         asyncio.start_unix_server(accepted, path, ssl=tls)
@@ -63,7 +63,7 @@ async def stream_server(
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
-        for transport in transports:
-            transport.abort()
+        for writer in writers:
+            writer.transport.abort()
         await server.wait_closed()
         await asyncio.sleep(0.01)  # what was aborted ends in a later turn of the loop

@@ -37,5 +37,5 @@ def run_program(program: str, endpoint: str, number: int = 0, file: Path | None 
     environ = {**os.environ, "PYTHONPATH": str(ROOT)}
     ended = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE, env=environ, check=False)
     assert ended.returncode == 0, f"{ended.stdout}\n{ended.stderr}"
-    assert ended.stderr == ""
+    assert ended.stderr == "", ended.stderr
     return ended.stdout

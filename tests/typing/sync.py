@@ -78,7 +78,7 @@ def held(client: Client, on_lost: Callable[[Exception], None]) -> None:
         assert_type(lock.lost(), LockLostError | None)
         lock.check()
     client.lock("a", on_lost="signal")  # type: ignore[arg-type]
-    client.lock("a", reentrant=True)  # type: ignore[call-arg]
+    client.lock("a", reentrant=True)
     assert_type(client.rwlock("a"), RWLock)
     with client.rwlock("a").reading(timeout=1) as reader:
         assert_type(reader, ReadLock)

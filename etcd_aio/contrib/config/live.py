@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, ClassVar, Final, Generic, Literal, TypeAlias, TypeVar, get_args, overload
 
 from etcd_aio import EtcdError, EtcdTimeoutError, KeyLike, KeyRange, Store
-from etcd_aio.arguments import encode_key
+from etcd_aio.arguments import encode_key, one_of
 from etcd_aio.base import deadline_after, resolve, when_constructed
 from etcd_aio.cache import Derived, DerivedChanges
 from etcd_aio.contrib.config.document import nested, parsed
@@ -141,9 +141,7 @@ class LiveConfig(Derived[_Version[T], ConfigChange[T]]):
     ) -> None:
         if (prefix is None) == (document is None):
             raise InvalidRequestError("give either prefix= or document=")
-        if on_invalid not in get_args(OnInvalid):
-            words = ", ".join(map(repr, get_args(OnInvalid)))
-            raise InvalidRequestError(f"on_invalid must be one of {words}; got {on_invalid!r}")
+        one_of(get_args(OnInvalid), on_invalid, "on_invalid")
         if not callable(model):
             raise TypeError(f"model must be a class or a function, got {type(model).__name__}")
         deadline_after(timeout, 0.0)

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Collection, Sequence
 from typing import Final, Generic, Literal, Protocol, TypeAlias, TypeVar, get_args
 
+from etcd_aio.arguments import one_of
 from etcd_aio.errors import InvalidRequestError
 from etcd_aio.services import Choice, ServiceEndpoint
 
@@ -53,10 +54,7 @@ class Picker(Generic[C]):
     __slots__ = ("_policy", "_randrange", "_turn")
 
     def __init__(self, policy: PickPolicy | Choice, randrange: Callable[[int], int]) -> None:
-        if not callable(policy) and policy not in POLICIES:
-            words = ", ".join(map(repr, POLICIES))
-            raise InvalidRequestError(f"policy must be one of {words}, or a function; got {policy!r}")
-        self._policy = policy
+        self._policy = one_of(POLICIES, policy, "policy", or_function=True)
         self._randrange = randrange
         self._turn = -1
 

@@ -11,7 +11,7 @@ from contextlib import asynccontextmanager
 from typing import ClassVar, Literal, TypeAlias, TypedDict, TypeVar, get_args
 
 from etcd_aio import Client, KeyLike
-from etcd_aio.arguments import encode_key, finite_seconds, flag, whole_number
+from etcd_aio.arguments import encode_key, finite_seconds, flag, one_of, whole_number
 from etcd_aio.base import when_constructed
 from etcd_aio.contrib.source import ClientSource, new_client
 from etcd_aio.contrib.web.jobs import LeaderJob, LeaderJobs, Work
@@ -76,10 +76,8 @@ class EtcdApplication:
         read: bool = True,
         details: bool = False,
     ) -> None:
-        if ready not in get_args(Ready):
-            raise ValueError(f"ready must be one of {', '.join(map(repr, get_args(Ready)))}; got {ready!r}")
         self._source = source
-        self._ready = ready
+        self._ready = one_of(get_args(Ready), ready, "ready", error=ValueError)
         self._ready_timeout = finite_seconds(ready_timeout, "ready_timeout")
         self._shutdown_timeout = finite_seconds(shutdown_timeout, "shutdown_timeout")
         self._reads = flag(read, "read")

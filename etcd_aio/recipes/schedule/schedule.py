@@ -16,7 +16,7 @@ from datetime import datetime, timedelta
 from typing import Final, NoReturn, get_args
 
 from etcd_aio import EtcdError, KeyLike
-from etcd_aio.arguments import check_async_function, encode_key, finite_seconds, flag, to_bytes, whole_number
+from etcd_aio.arguments import check_async_function, encode_key, finite_seconds, flag, one_of, to_bytes, whole_number
 from etcd_aio.base import PATIENT, Pauses, log_for, when_constructed
 from etcd_aio.calls import StoreCalls, check_store
 from etcd_aio.concurrency import Lock
@@ -89,9 +89,7 @@ class Schedule:
         clock: Callable[[], float] = time.time,
     ) -> None:
         check_store(client)
-        if catch_up not in get_args(CatchUp):
-            words = ", ".join(map(repr, get_args(CatchUp)))
-            raise InvalidRequestError(f"catch_up must be one of {words}; got {catch_up!r}")
+        one_of(get_args(CatchUp), catch_up, "catch_up")
         encoded = encode_key(name, "name")
         if encoded.endswith(b"/"):
             raise InvalidRequestError(f"name must not end with a slash, which is added: got {shown_key(encoded)}")

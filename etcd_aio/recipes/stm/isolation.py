@@ -14,7 +14,7 @@ among those that were read. Only the serializable levels guard against new keys 
 
 from typing import Final, Literal, TypeAlias, get_args
 
-from etcd_aio import InvalidRequestError
+from etcd_aio.arguments import one_of
 from etcd_aio.dataclass import dataclass
 
 Isolation: TypeAlias = Literal["serializable_snapshot", "serializable", "repeatable_reads", "read_committed"]
@@ -54,8 +54,4 @@ def level_of(isolation: Isolation) -> Level:
     Raises:
         InvalidRequestError: there is no such level.
     """
-    level = _LEVELS.get(isolation) if isinstance(isolation, str) else None
-    if level is None:
-        words = ", ".join(map(repr, get_args(Isolation)))
-        raise InvalidRequestError(f"isolation must be one of {words}; got {isolation!r}")
-    return level
+    return _LEVELS[one_of(get_args(Isolation), isolation, "isolation")]

@@ -203,7 +203,8 @@ class Job(AsyncBlock):
                 self._release_later()
             if exc is None or not isinstance(error, EtcdError):
                 raise
-            exc.add_note(f"Meanwhile: {error.message}")
+            if getattr(exc, "message", None) != error.message:  # the block may have been told already
+                exc.add_note(f"Meanwhile: {error.message}")
 
     # Ends.
 
@@ -374,7 +375,7 @@ class Job(AsyncBlock):
         try:
             result = await self._context.calls.commit(txn, deadline)
         except Exception as error:
-            is_in_doubt = isinstance(error, EtcdError) and error.maybe_applied
+            is_in_doubt = not isinstance(error, EtcdError) or error.maybe_applied
             if not is_in_doubt or isinstance(error, ResultLostError):
                 self._unanswered = before
             raise

@@ -15,6 +15,7 @@ from etcd_aio.types import OnCompaction, OnCompactionLike, WatchFilterLike
 from etcd_aio.watch import DEFAULT_MAX_PENDING
 
 if TYPE_CHECKING:
+    from etcd_aio.lease import LeaseGuard
     from etcd_aio.sync.lease.calls import Leases
     from etcd_aio.sync.lease.lease import Lease
     from etcd_aio.sync.watch.watcher import Watcher
@@ -157,6 +158,8 @@ class StoreCalls(KeyCalls):
         id: int | None = None,
         adopt: bool = False,
         on_lost: Callable[[EtcdError], object] | None = None,
+        guard: "LeaseGuard | None" = None,
+        watchdog: float | None = None,
         timeout: Timeout = UNSET,
     ) -> "Lease":
         """A lease for a block of code: `with client.lease(10) as lease:`.
@@ -174,9 +177,18 @@ class StoreCalls(KeyCalls):
             on_lost: a function that is called with the error if the lease is lost, in a thread of its own: a thread
                 cannot be cancelled. Leaving raises `LeaseLostError` in any case, and `check()` raises it within the
                 block. Default: None.
+            guard: `"thread"` renews the lease by a connection of its own, which `watchdog` needs. The lease of a
+                blocking client is renewed in a thread in any case, so a process that hangs looks alive. Default: None.
+            watchdog: seconds within which the program must call `lease.feed()`, again and again; else the lease is
+                lost, and revoked. Only with `guard="thread"`. Default: None: it needs no feeding.
             timeout: seconds for the grant, or for the first renewal.
+
+        Raises:
+            InvalidRequestError, LeaseTTLTooLargeError, TypeError: an argument is invalid.
         """
-        return self._made("lease", ttl, id=id, adopt=adopt, on_lost="signal", timeout=timeout)._telling(on_lost)
+        return self._made(
+            "lease", ttl, id=id, adopt=adopt, on_lost="signal", guard=guard, watchdog=watchdog, timeout=timeout
+        )._telling(on_lost)
 
     def versions(self, timeout: Timeout = UNSET) -> "tuple[EndpointVersions, ...]":
         """The release of etcd at each endpoint, and the version that the cluster has agreed on.

@@ -90,7 +90,7 @@ class Election(LosableMaker):
 
         Ctrl-C: the candidate resigns.
         """
-        return self._run(self._aio.run, in_caller(lambda one: work(self._wrap(one))), value, again=again)
+        return self._run(self._aio.run, in_caller(work, self._wrap), value, again=again)
 
     def leader(self, *, timeout: Timeout = UNSET) -> Leader | None:
         """The present leader, by one linearizable read; None if there is none.

@@ -5,6 +5,7 @@ Made by `python -m release.facade --write` from `etcd_aio.concurrency.lock`: do 
 
 from typing import ClassVar, Self
 
+from etcd_aio.base import UNSET, Timeout
 from etcd_aio.concurrency import Contender
 from etcd_aio.errors import LockLostError
 from etcd_aio.kv import Compare
@@ -29,19 +30,22 @@ class Lock(Losable):
         super().__enter__()
         return self
 
-    def acquire(self) -> None:
+    def acquire(self, *, timeout: Timeout = UNSET) -> None:
         """Wait until the lock is held. `with` does this on entering, and releases the lock whatever happens.
+
+        Args:
+            timeout: seconds to wait at most, above 0; None for no limit. Default: the lock's own.
 
         Raises:
             LockTimeoutError: the lock was not acquired within `timeout`.
             LockLostError: the lease was lost, or the key deleted, while this waited: a deleted key is noticed when the
-                contender before it leaves.
-            ClientUsageError: this object is in use.
+                contender before it leaves. Or this thread holds the lock, and it is lost.
+            ClientUsageError: this object is in use, by another thread, or by this one and it is not `reentrant`.
             EtcdError: no lease was granted, or the key could not be created.
 
         Ctrl-C: the key is deleted within half a second, or in the background.
         """
-        self._acquire(self._aio.acquire)
+        self._acquire(self._aio.acquire, timeout=timeout)
 
     def try_acquire(self) -> bool:
         """Acquire the lock if it is free; if it is taken, nothing is written. Returns whether it is held now.

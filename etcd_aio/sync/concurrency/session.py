@@ -76,9 +76,12 @@ class Session(Losable):
         value: ValueLike | None = None,
         timeout: float | None = None,
         on_lost: Callable[[EtcdError], object] | None = None,
+        reentrant: bool = False,
     ) -> Lock:
         """A lock on the lease of this session; see `Client.lock`."""
-        return self._made("lock", name, value=value, timeout=timeout, on_lost="signal")._telling(on_lost)
+        return self._made("lock", name, value=value, timeout=timeout, on_lost="signal", reentrant=reentrant)._telling(
+            on_lost
+        )
 
     def rwlock(
         self, name: KeyLike, *, value: ValueLike | None = None, on_lost: Callable[[EtcdError], object] | None = None

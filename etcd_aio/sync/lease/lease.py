@@ -31,6 +31,16 @@ class Lease(Losable):
         super().__enter__()
         return self
 
+    def feed(self) -> None:
+        """Tell the watchdog that the program works; see `Client.lease`. Thread-safe.
+
+        Raises:
+            LeaseLostError: the lease is lost, for example since it was not fed in time.
+            ClientUsageError: it has no watchdog, or is not entered, or has ended.
+            ForkedError: this is a child of the process that holds it.
+        """
+        self._run(self._aio.feed)
+
     @property
     def id(self) -> int:
         """The lease's id.
@@ -53,6 +63,11 @@ class Lease(Losable):
         lease, since the user may not write one of the keys that are attached to it (from etcd 3.5 on).
         """
         return self._aio.renewal_error
+
+    @property
+    def is_held(self) -> bool:
+        """Whether it is held now: granted, and neither lost nor ended. Thread-safe, and as exact as `is_lost`."""
+        return self._aio.is_held
 
     @property
     def is_lost(self) -> bool:

@@ -6,7 +6,8 @@ it blocks: `allow_in_loop` allows that.
 
 import asyncio
 import inspect
-from collections.abc import Callable, Set
+from collections.abc import Callable
+from collections.abc import Set as AbstractSet
 from contextlib import AbstractContextManager
 from functools import partial, wraps
 from importlib import import_module
@@ -16,9 +17,11 @@ from typing import Any, Final
 from weakref import WeakSet
 
 import etcd_aio
+from etcd_aio._exports import EXPORTS
+from etcd_aio.errors import BlockingInLoopError
 from etcd_aio.portal import Facade
 from etcd_aio.sync._facades import PLACES
-from tests.support.blocking.threads import AGAIN, LOST, blocking, in_thread
+from tests.support.blocking.threads import AGAIN, LOST, beside, blocking, in_thread
 
 _ADAPTERS: Final[dict[type, "type[Adapter]"]] = {}  # by the blocking class
 _RENAMED: Final = {"aclose": "close"}
@@ -37,6 +40,8 @@ class Adapter:
 
     _sync: Any
     _lost: "Lost | None" = None
+    loop: Any = None
+    """The test's loop, of a client."""
 
     @classmethod
     def around(cls, behind: Any, lost: "Lost | None" = None) -> "Adapter":
@@ -90,7 +95,7 @@ class Lost:
         self._inside: dict[int, tuple[Any, asyncio.Task[Any]]] = {}
         self._cancelled: set[int] = set()
         self._is_told = False
-        self._spares: Set[Any] = frozenset()
+        self._spares: AbstractSet[Any] = frozenset()
 
     def __call__(self, error: Exception) -> None:
         self._is_told = True
@@ -160,7 +165,7 @@ class _Block:
     async def __aenter__(self) -> Any:
         return outward(await in_thread(self._block.__enter__))
 
-    async def __aexit__(self, *raised: Any) -> Any:
+    async def __aexit__(self, *raised: object) -> Any:
         return await in_thread(self._block.__exit__, *raised)
 
 
@@ -209,9 +214,11 @@ def _arguments(
             keywords["on_lost"] = lost = Lost()
         elif on_lost != "signal":
             keywords["on_lost"] = on_lost
-    return tuple(map(inward, arguments)), {
-        name: value if isinstance(value, Lost) else inward(value) for name, value in keywords.items()
-    }, lost
+    return (
+        tuple(map(inward, arguments)),
+        {name: value if isinstance(value, Lost) else inward(value) for name, value in keywords.items()},
+        lost,
+    )
 
 
 def _coroutine(name: str, function: Any) -> Any:
@@ -229,7 +236,12 @@ def _plain(name: str, function: Any) -> Any:
     @wraps(function)
     def method(self: Adapter, *arguments: Any, **keywords: Any) -> Any:
         given, named, lost = _arguments(function, arguments, keywords)
-        result = self._outward(getattr(self._sync, name)(*given, **named), lost)
+        call = partial(getattr(self._sync, name), *given, **named)
+        try:
+            found = call()
+        except BlockingInLoopError:  # the client of a fake has no `allow_in_loop`
+            found = beside(call)
+        result = self._outward(found, lost)
         return _Iterator(result) if inspect.isasyncgenfunction(function) else result
 
     return method
@@ -246,7 +258,10 @@ def _class_method(name: str, function: Any) -> Any:
 
 
 def _property(name: str) -> property:
-    return property(lambda self: self._outward(getattr(self._sync, name)))
+    return property(
+        lambda self: self._outward(getattr(self._sync, name)),
+        lambda self, value: setattr(self._sync, name, inward(value)),
+    )
 
 
 async def _enter(self: Adapter) -> Any:
@@ -261,7 +276,7 @@ async def _enter(self: Adapter) -> Any:
 
 async def _exit(self: Adapter, *raised: Any) -> Any:
     if self._lost is not None:
-        raised = self._lost.leave(self._sync, raised)  # type: ignore[arg-type]
+        raised = self._lost.leave(self._sync, raised)
     if type(self).__name__ in ("Client", "Session"):
         _CLOSED.add(asyncio.current_task())
     return await in_thread(self._sync.__exit__, *raised)
@@ -331,6 +346,32 @@ def _members(aio: type, sync: type) -> dict[str, Any]:
 def _found(place: str, separator: str) -> Any:
     module, _, name = place.rpartition(separator)
     return getattr(import_module(module), name)
+
+
+def functions() -> dict[Any, Any]:
+    """The adapter of each public function of asyncio that has a blocking one."""
+    made = {}
+    for package in [name for name in EXPORTS if name.startswith("etcd_aio.sync")]:
+        for name in import_module(package).__all__:
+            function = getattr(import_module(package), name)
+            aio = getattr(import_module(package.replace(".sync", "", 1)), name, None)
+            if isinstance(function, FunctionType) and aio is not None and aio is not function:
+                made[aio] = _function(function, aio)
+    return made
+
+
+def _function(function: Any, aio: Any) -> Any:
+    @wraps(aio)
+    def plain(*arguments: Any, **keywords: Any) -> Any:
+        given, named, lost = _arguments(aio, arguments, keywords)
+        return outward(function(*given, **named), lost)
+
+    @wraps(aio)
+    async def awaited(*arguments: Any, **keywords: Any) -> Any:
+        given, named, lost = _arguments(aio, arguments, keywords)
+        return outward(await in_thread(partial(function, *given, **named)), lost)
+
+    return awaited if _is_awaited(aio) else plain
 
 
 def adapters() -> dict[type, type[Adapter]]:

@@ -6,12 +6,13 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib import import_module
+from types import FunctionType
 from typing import Any
 
 import pytest
 
 import etcd_aio
-from tests.support.blocking.adapters import adapters
+from tests.support.blocking.adapters import adapters, functions
 from tests.support.blocking.threads import install
 
 
@@ -22,10 +23,10 @@ def replaced() -> Iterator[None]:
     All of the library is imported before, so that no module of it gets an adapter. Test modules that were imported
     before, as `conftest.py` is, get the adapters for good.
     """
-    for module in pkgutil.walk_packages(etcd_aio.__path__, "etcd_aio."):
-        if not module.name.startswith(("etcd_aio.contrib.", "etcd_aio.__main__")):
-            import_module(module.name)
-    made = adapters()
+    for found in pkgutil.walk_packages(etcd_aio.__path__, "etcd_aio."):
+        if not found.name.startswith(("etcd_aio.contrib.", "etcd_aio.__main__")):
+            import_module(found.name)
+    made = adapters() | functions()
     install()
     with pytest.MonkeyPatch.context() as patch:
         for name, module in list(sys.modules.items()):
@@ -55,7 +56,7 @@ async def _do(self: Any, operation: Any, **options: Any) -> Any:
     return await asyncio.wrap_future(detour)
 
 
-def _found(module: Any, made: dict[type, Any]) -> list[tuple[str, Any]]:
+def _found(module: Any, made: dict[Any, Any]) -> list[tuple[str, Any]]:
     names = set(vars(module)) | set(vars(module).get("__all__", ()))
     values = [(name, getattr(module, name, None)) for name in names]
-    return [(name, made[value]) for name, value in values if isinstance(value, type) and value in made]
+    return [(name, made[value]) for name, value in values if isinstance(value, type | FunctionType) and value in made]

@@ -1,5 +1,6 @@
-"""`--blocking`: the integration tests run through `etcd_aio.sync`, by adapters that have the interface of asyncio.
+"""`--blocking`: integration tests, and contracts that go through a client, run through `etcd_aio.sync`.
 
+Adapters have the interface of asyncio.
 `adapters.py` has the adapters, `names.py` gives them to the test modules, and `left_out.py` names what is left out.
 """
 
@@ -11,7 +12,8 @@ import pytest
 from tests.support.blocking.left_out import reason_of
 from tests.support.blocking.names import replaced
 
-FOLDER = Path(__file__).parents[2] / "integration"
+_TESTS = Path(__file__).parents[2]
+FOLDERS = (_TESTS / "integration", _TESTS / "contract")
 
 
 class Blocking:
@@ -28,6 +30,6 @@ class Blocking:
     def pytest_collection_modifyitems(self, config: pytest.Config, items: list[pytest.Item]) -> None:
         """Leave out what is listed, and the other folders."""
         self._names.close()
-        left_out = [item for item in items if not item.path.is_relative_to(FOLDER) or reason_of(item) is not None]
+        left_out = [item for item in items if item.path.parent not in FOLDERS or reason_of(item) is not None]
         items[:] = [item for item in items if item not in set(left_out)]
         config.hook.pytest_deselected(items=left_out)

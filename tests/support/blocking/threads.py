@@ -5,7 +5,8 @@ import contextvars
 import threading
 from collections.abc import Callable
 from concurrent.futures import CancelledError as FutureCancelledError
-from concurrent.futures import Future
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
 from inspect import isawaitable
 from queue import SimpleQueue
 from typing import Any, Final
@@ -14,7 +15,6 @@ from weakref import WeakKeyDictionary
 import etcd_aio.portal as portal
 from etcd_aio.base.aio import resolve
 from etcd_aio.portal.call import Call
-
 
 LOST: Final = "lost"
 """The message of the cancellation of a task whose block is lost."""
@@ -35,6 +35,7 @@ class _Current(threading.local):
 _current = _Current()
 _idle: "list[_Worker]" = []
 _wait = Call.wait
+_beside = ThreadPoolExecutor(1, "tests.blocking beside")
 
 
 class _Worker(threading.Thread):
@@ -95,8 +96,9 @@ class Work:
                 self._inner.cancel()
             elif self._call is not None:
                 self._call._inbox.append(_Interruption())  # type: ignore[arg-type]
-                thread = self._call._submit.__self__  # type: ignore[attr-defined]
-                thread._loop.call_soon_threadsafe(self._call._signal)
+                thread: Any = self._call._thread
+                with suppress(RuntimeError):  # the loop has ended, and has told the call
+                    thread._loop.call_soon_threadsafe(self._call._signal)
 
     def waits_for(self, call: Call[Any] | None) -> None:
         """The thread begins or ends to wait for a call."""
@@ -153,7 +155,7 @@ def _cancel_again(task: "asyncio.Task[Any]") -> None:
 
 
 class _Interruption:
-    def run(self) -> None:
+    def run(self, call: Call[Any]) -> None:
         raise Interrupted
 
 
@@ -199,9 +201,12 @@ def blocking(function: Callable[..., Any]) -> Callable[..., Any]:
     return run
 
 
-async def in_thread(
-    function: Callable[..., Any], *arguments: Any, undo: Callable[[Any], object] | None = None
-) -> Any:
+def beside(function: Callable[[], Any]) -> Any:
+    """Run a function in a thread while this one waits, whatever loop runs in it."""
+    return _beside.submit(function).result()
+
+
+async def in_thread(function: Callable[..., Any], *arguments: Any, undo: Callable[[Any], object] | None = None) -> Any:
     """Run a blocking function in a thread, and wait for it.
 
     Args:

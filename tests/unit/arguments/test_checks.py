@@ -14,6 +14,7 @@ from etcd_aio.arguments import (
     flag,
     is_encodable,
     lease_id,
+    one_of,
     to_bytes,
     whole_number,
 )
@@ -162,3 +163,14 @@ def test_seconds_that_are_none_are_refused(seconds: float) -> None:
 def test_seconds_of_another_type_are_refused(seconds: Any) -> None:
     with pytest.raises(TypeError, match="delay must be a number of seconds"):
         finite_seconds(seconds, "delay")
+
+
+def test_a_word_that_is_none_of_them_is_refused_with_all_of_them() -> None:
+    assert one_of(("a", "b"), "b", "letter") == "b"
+    with pytest.raises(InvalidRequestError, match=r"letter must be one of 'a', 'b'; got 'c'"):
+        one_of(("a", "b"), "c", "letter")
+    with pytest.raises(ValueError, match=r"letter must be one of 'a'; got \['a'\]"):
+        one_of(("a",), ["a"], "letter", error=ValueError)
+    assert one_of(("a",), len, "letter", or_function=True) is len
+    with pytest.raises(InvalidRequestError, match=r"letter must be one of 'a', or a function; got 1"):
+        one_of(("a",), 1, "letter", or_function=True)

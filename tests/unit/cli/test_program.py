@@ -5,11 +5,12 @@ what is imported, the message if click is missing.
 import os
 import subprocess
 import sys
+from types import SimpleNamespace
 
 import pytest
 
 from etcd_aio import __version__
-from etcd_aio.cli import program
+from etcd_aio.cli import program, versions
 from etcd_aio.codec import BACKEND
 from tests.support.command_line import ROOT
 
@@ -62,17 +63,23 @@ def test_without_click_the_message_names_the_extra() -> None:
 
 
 @pytest.mark.parametrize("extra", [None, "1"], ids=["usual", "pure"])
-def test_the_version_needs_no_click_and_names_the_codec(extra: str | None) -> None:
+def test_the_version_needs_no_click_and_says_whether_all_parts_are_accelerated(extra: str | None) -> None:
     code = "import sys; sys.modules['click'] = None; sys.argv[1:] = ['--version']\n"
     code += "from etcd_aio.cli import main; sys.exit(main())"
-    environ = {name: value for name, value in os.environ.items() if name != "ETCD_AIO_PURE_PYTHON"}
-    if extra:
-        environ["ETCD_AIO_PURE_PYTHON"] = extra
+    environ = {**os.environ, **({"ETCD_AIO_PURE_PYTHON": extra} if extra else {})}
     command = [sys.executable, "-c", code]
     done = subprocess.run(command, cwd=ROOT, env=environ, capture_output=True, text=True, check=True)
     backend = "pure Python (ETCD_AIO_PURE_PYTHON is set)" if extra else BACKEND
-    lines = [f"etcd-aio version: {__version__}", "etcdctl version: 3.7.3", "API version: 3.7", f"Codec: {backend}"]
-    assert done.stdout.splitlines() == lines
+    lines = [f"etcd-aio version: {__version__}", "etcdctl version: 3.7.3", "API version: 3.7"]
+    assert done.stdout.splitlines() == [*lines, f"Codec, calls, events: {backend}"]
+
+
+def test_the_version_tells_parts_apart_that_are_not_accelerated(monkeypatch: pytest.MonkeyPatch) -> None:
+    found = {"codec": "accelerated", "calls": "pure Python (not installed)", "events": "accelerated"}
+    modules = {name: SimpleNamespace(BACKEND=found[part]) for part, name in versions._ACCELERATED.items()}
+    monkeypatch.setattr(versions, "import_module", modules.__getitem__)
+    *_, line = versions.version_lines()
+    assert line == "Codec, events: accelerated; calls: pure Python (not installed)"
 
 
 def test_version_help_and_completion_import_neither_rich_nor_other_verbs() -> None:

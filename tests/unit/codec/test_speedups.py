@@ -6,7 +6,7 @@ import tracemalloc
 from collections.abc import Iterator
 from dataclasses import fields
 from types import ModuleType, SimpleNamespace
-from typing import Any, cast, get_type_hints
+from typing import Any, Final, cast, get_type_hints
 
 import pytest
 
@@ -17,6 +17,7 @@ from etcd_aio.codec.speedups import Accelerator, check
 from etcd_aio.errors import MalformedReplyError
 from etcd_aio.types import Event, EventType, Header, KeyValue, PutResult, RangeResult, TxnResult, WatchReply
 from tests.support.codec_backends import accelerator_of
+from tests.support.reference_counts import mortal
 
 HEADER = pb.ResponseHeader(cluster_id=1 << 63, member_id=2, revision=1 << 40, raft_term=3)
 KV = pb.KeyValue(key=b"key" * 10, value=b"value" * 20, create_revision=1 << 40, mod_revision=1 << 41, version=300)
@@ -207,7 +208,7 @@ EVENT = pb.Event(type=pb.EventEventType.DELETE, kv=KV, prev_kv=KV)
 SOUND = codec.encode(pb.RangeResponse(kvs=[KV, KV])), codec.encode(pb.WatchResponse(events=[EVENT, pb.Event(kv=KV)]))
 # Of each half is read, until something else comes, and is given up.
 UNUSUAL = b"\x12\x06\x0a\x01k\x10\x01\x0a", b"\x5a\x0c\x12\x03\x0a\x01k\x1a\x05\x0a\x01k\x10\xff"
-COUNTED: tuple[object, ...] = (
+COUNTED: Final = mortal(
     KeyValue,
     Event,
     Header,

@@ -275,7 +275,7 @@ def test_what_runs_is_cancelled_as_the_thread_ends() -> None:
             seen.append("ended")
 
     def call() -> None:
-        with pytest.raises(ClientClosedError):
+        with pytest.raises(ClientClosedError):  # which `except Exception` catches, unlike CancelledError
             thread.call(run)
         seen.append("told")
 

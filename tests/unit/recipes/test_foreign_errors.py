@@ -46,6 +46,9 @@ class FailingBackend:
     def has_failed(self) -> bool:
         return self._left < 0
 
+    def fail_next(self) -> None:
+        self._left = 0
+
     async def do(self, operation: Any, *, timeout: Timeout = UNSET, retry: RetryMode | None = None) -> Any:
         self._left -= 1
         fails = self._left == -1
@@ -316,3 +319,18 @@ async def test_a_cache_that_a_view_has_ended_says_the_type_of_the_error() -> Non
             with pytest.raises(CacheError, match=r"has ended: KeyError: 'bug in my view'") as raised:
                 cache.get("a")
         assert isinstance(raised.value.__cause__, KeyError)
+
+
+async def test_a_job_whose_end_has_met_an_error_of_the_backend_may_be_ended_and_is_not_lost() -> None:
+    async with FakeEtcd(latency=0.001) as fake, fake.client() as client:
+        backend = FailingBackend(client.backend, 1_000_000, "unanswered")
+        await WorkQueue(client, "w").put("a")
+        async with WorkQueue(Store(backend), "w").worker() as worker:
+            job = await anext(worker)
+            backend.fail_next()
+            with pytest.raises(OwnError):
+                await job.complete()
+            await asyncio.sleep(1)  # the deletion of the claim is seen
+            assert not job.is_lost
+            await job.complete()
+            assert job.is_ended

@@ -30,11 +30,8 @@ NOT_IN_FACADES = {  # besides `tables.EXCLUDED`: the reason
     "is_exact": "read of what is behind a facade",
     "usage": "a text of an error",
 }
-OTHER_PARAMETERS = {  # those that a facade lacks, and those that it has besides
+OTHER_PARAMETERS: dict[str, tuple[set[str], set[str]]] = {  # those that a facade lacks, and those that it has besides
     "Client.__init__": (set(), {"allow_in_loop"}),
-    "Lock.__init__": ({"reentrant"}, set()),
-    "Session.lock": ({"reentrant"}, set()),
-    "Store.lock": ({"reentrant"}, set()),
 }
 
 SOURCES = Sources(ROOT)

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from datetime import datetime
 from pathlib import Path
 from queue import SimpleQueue
+from typing import Any
 
 import pytest
 
@@ -20,6 +21,7 @@ from etcd_aio.errors import (
     ClientClosedError,
     ClientUsageError,
     EtcdTimeoutError,
+    InvalidRequestError,
     JobLostError,
     LeaseLostError,
     LockTimeoutError,
@@ -479,3 +481,21 @@ def test_importing_the_client_imports_no_recipes() -> None:
         "'etcd_aio.sync.admin', 'etcd_aio.cache', 'etcd_aio.sync.cache', 'etcd_aio.concurrency'))]"
     )
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+async def _async_function(*given: object) -> None:
+    """Blocking code cannot await it."""
+
+
+@pytest.mark.parametrize("function", [_async_function, None, "signal"])
+def test_only_blocking_functions_are_taken(function: Any) -> None:
+    with FakeEtcd() as fake, fake.client() as client:
+        for call in (
+            lambda: client.stm(function),
+            lambda: client.election("a").run(function),
+            lambda: Schedule(client, "a", every=1.0).run(function),
+            lambda: client.lock("a", on_lost=function) if function is not None else client.stm(function),
+        ):
+            with pytest.raises((TypeError, InvalidRequestError)):
+                call()
+        assert not fake.keys()

@@ -16,6 +16,7 @@ from etcd_aio.transport.native.accelerated import ACCELERATOR, BACKEND, check
 from etcd_aio.transport.native.calls import Role, UnaryCall
 from tests.support import frame_scripts
 from tests.support.frame_scripts import Counted, Disagreement
+from tests.support.reference_counts import mortal
 
 if TYPE_CHECKING:
     from types import ModuleType
@@ -308,7 +309,7 @@ def test_a_connection_that_cannot_tell_what_was_started_starts_no_more(accelerat
 
 
 def test_rounds_leave_no_reference_and_no_memory(accelerator: CallsAccelerator) -> None:
-    counted = (None, True, False, b"", UnaryCall, RequestHeaders, HeaderBlock, *Role)
+    counted = mortal(None, True, False, b"", UnaryCall, RequestHeaders, HeaderBlock, *Role)
     for number in range(20):
         frame_scripts.run(accelerator, Random(number))
     tracemalloc.start()

@@ -17,6 +17,7 @@ from etcd_aio.base.accelerator import UnusableError
 from etcd_aio.types import NO_END, Event, EventType, KeyRange, KeyValue
 from etcd_aio.watch import event_source
 from etcd_aio.watch.event_source import BACKEND, PythonEventSource, check, foreign_key
+from tests.support.reference_counts import mortal
 
 pytestmark = pytest.mark.anyio
 EVENTS = tuple(Event(EventType.PUT, KeyValue(b"k", b"%d" % number)) for number in range(6))
@@ -331,7 +332,7 @@ async def test_rounds_leave_no_reference_and_no_memory(source: Any) -> None:
     tracemalloc.start()
     try:
         gc.collect()
-        counted = (None, EVENTS, EVENTS[0], type(source))
+        counted = mortal(None, EVENTS, EVENTS[0], type(source))
         counts = [sys.getrefcount(one) for one in counted]
         before, _ = tracemalloc.get_traced_memory()
         for _ in range(20):
