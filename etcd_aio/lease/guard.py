@@ -251,7 +251,9 @@ class GuardThread:
             with suppress(RuntimeError):  # the loop of the application is closed
                 self._loop.call_soon_threadsafe(settle, error)
 
-        call: Call[None] = Context().run(Call, run, (), {}, self._thread.submit)
+        if self._thread.is_forked:  # a call that nothing waits for fails without a word
+            raise ForkedError
+        call: Call[None] = Context().run(Call, run, (), {}, self._thread)
         self._thread.submit(call)
         return future
 

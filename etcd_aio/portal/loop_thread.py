@@ -187,7 +187,6 @@ class LoopThread:
             for holder in list(self.holders):
                 warnings.warn(f"unclosed {holder.text}", ResourceWarning, stacklevel=1)
         finally:  # a warning may be an error
-            self.is_exiting = True
             self.stop()
             self._join()
 

@@ -331,6 +331,58 @@ def test_a_lock_that_is_lost_is_taken_by_who_waits(etcd: Etcd, prefix: str) -> N
 # Watches.
 
 
+def test_a_lock_looks_again_if_the_revisions_that_it_waits_for_are_compacted(
+    etcd: Etcd, prefix: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    holder, waiter = etcd.lock(prefix, ttl=60), etcd.lock(prefix, ttl=60)
+    assert holder.acquire()
+
+    def compacted(*arguments: object, **options: object) -> None:
+        holder.release()
+        raise RevisionCompactedError(7)
+
+    monkeypatch.setattr(etcd, "watch_once", compacted)
+    assert waiter.acquire()
+    waiter.release()
+
+
+def test_a_watch_whose_thread_does_not_start_is_cancelled(
+    etcd: Etcd, prefix: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    start = threading.Thread.start
+
+    def interrupted(thread: threading.Thread) -> None:
+        if thread.name.startswith("etcd3_watch"):
+            raise KeyboardInterrupt
+        start(thread)
+
+    monkeypatch.setattr(threading.Thread, "start", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        etcd.watch(prefix)
+    assert not etcd.watcher._watches
+
+
+def test_a_watch_that_is_interrupted_before_it_is_returned_ends_with_the_client(
+    shared_server: EtcdServer, prefix: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    etcd = connect(shared_server)
+    add = etcd.add_watch_callback
+
+    def interrupted(*arguments: Any, **options: Any) -> None:
+        add(*arguments, **options)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(etcd, "add_watch_callback", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        etcd.watch(prefix)
+    (thread,) = (one for one in threading.enumerate() if one.name.startswith("etcd3_watch"))
+    for number in range(110):  # more than it takes without being read
+        etcd.put(prefix, str(number))
+    etcd.close()
+    thread.join(PATIENCE)
+    assert not thread.is_alive()
+
+
 def test_a_watch_yields_events_until_it_is_cancelled(etcd: Etcd, prefix: str) -> None:
     events, cancel = etcd.watch_prefix(prefix, prev_kv=True)
     etcd.put(f"{prefix}a", "1")

@@ -285,8 +285,8 @@ class MultiEndpointEtcd3Client:
         The watch is created before this returns. The options are those of `add_watch_callback`.
         """
         responses = Responses()
+        self._responses.add(responses)  # before: a signal handler may raise after the next line
         watch_id = self.add_watch_callback(key, responses.put, **kwargs)
-        self._responses.add(responses)
 
         def cancel() -> None:
             responses.close()

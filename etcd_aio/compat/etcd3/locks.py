@@ -7,7 +7,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
 from etcd_aio.compat.etcd3.etcdrpc import LeaseKeepAliveResponse, WatchCreateRequest
-from etcd_aio.compat.etcd3.exceptions import WatchTimedOut
+from etcd_aio.compat.etcd3.exceptions import RevisionCompactedError, WatchTimedOut
 
 if TYPE_CHECKING:
     from etcd_aio.compat.etcd3.leases import Lease
@@ -57,7 +57,7 @@ class Lock:
             left = None if ends is None else ends - time.monotonic()
             if left is not None and left <= 0:
                 return False
-            with suppress(WatchTimedOut):
+            with suppress(WatchTimedOut, RevisionCompactedError):  # the latter after an outage: look again
                 self.etcd_client.watch_once(
                     self.key, timeout=left, start_revision=revision + 1, filters=[WatchCreateRequest.NOPUT]
                 )

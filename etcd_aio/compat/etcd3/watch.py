@@ -113,7 +113,11 @@ class Watcher:
         else:
             self._watches[watch_id] = watch
             target, work = self._deliver, (watch_id, watch, callback)
-        threading.Thread(target=target, args=work, name=f"etcd3_watch_{watch_id}", daemon=True).start()
+        try:
+            threading.Thread(target=target, args=work, name=f"etcd3_watch_{watch_id}", daemon=True).start()
+        except BaseException:  # there can be no more threads; or a signal handler has raised
+            self.cancel(watch_id)
+            raise
         return watch_id
 
     def once(

@@ -96,7 +96,7 @@ class Work:
                 self._inner.cancel()
             elif self._call is not None:
                 self._call._inbox.append(_Interruption())  # type: ignore[arg-type]
-                thread = self._call._submit.__self__  # type: ignore[attr-defined]
+                thread: Any = self._call._thread
                 with suppress(RuntimeError):  # the loop has ended, and has told the call
                     thread._loop.call_soon_threadsafe(self._call._signal)
 
@@ -155,7 +155,7 @@ def _cancel_again(task: "asyncio.Task[Any]") -> None:
 
 
 class _Interruption:
-    def run(self) -> None:
+    def run(self, call: Call[Any]) -> None:
         raise Interrupted
 
 
