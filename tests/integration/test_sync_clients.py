@@ -18,9 +18,10 @@ def threads():
 
 def use(at):
     with Client(endpoint) as client:
-        client.put(f"clients/{at % 7}", "1")
+        put = client.put(f"clients/{at % 7}", "1")
         if at % 10 == 0:
-            with client.lock("clients/lock"), client.watch(f"clients/{at % 7}", start_revision=1) as watcher:
+            key = f"clients/{at % 7}"
+            with client.lock("clients/lock"), client.watch(key, start_revision=put.revision) as watcher:
                 next(watcher)
 
 use(0)

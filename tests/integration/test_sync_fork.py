@@ -40,14 +40,15 @@ def work(turn):
     signal.alarm(60)
     inherited = sockets()
     client.delete(f"child/{turn}")
-    assert client.put(f"child/{turn}", "1", prev_kv=True).prev_kv is None
+    put = client.put(f"child/{turn}", "1", prev_kv=True)
+    assert put.prev_kv is None
     assert client.get(f"child/{turn}").text() == "1"
     assert (sockets() - inherited) or not os.path.exists("/proc"), "a connection of its own"
     assert space.get("x") is None
     assert client.cluster.members().members
     with client.lock(f"child/lock/{turn}") as own:
         own.fenced.put(f"child/fenced/{turn}", "1")
-    with client.watch(f"child/{turn}", start_revision=1) as events:
+    with client.watch(f"child/{turn}", start_revision=put.revision) as events:
         assert next(events).kv.value == b"1"
     assert list(client.scan(prefix="child/"))
     refuses(
