@@ -1,4 +1,4 @@
-"""Portals: signal handlers that raise or make calls at any moment, forks within calls, and exits in the loop."""
+"""portal/call.py, portal/loop_thread.py: signal handlers that raise or make calls at any moment, forks and exits."""
 
 import asyncio
 import gc
