@@ -33,7 +33,7 @@ class Block(Facade):
             value = self._portal.call(inside.enter, undo=lambda _: inside.leave_soon())
             inside.is_entered = True
             return self if value is aio else self._wrap(value)
-        except BaseException:
+        except BaseException:  # Ctrl-C, too
             entered.remove(entry)
             self._portal.soon(inside.leave_soon)  # if a signal handler has raised after the call
             raise
@@ -62,7 +62,7 @@ class Block(Facade):
             if not thread.is_over:
                 raise
             return inside.ended()  # closed right now
-        except BaseException:
+        except BaseException:  # Ctrl-C, too
             self._portal.soon(inside.leave_soon)  # if a signal handler has raised before the call
             raise
         finally:
@@ -168,7 +168,7 @@ class Inside:
             value = await self._block.__aenter__()
             if self._after is not None:
                 self._after()
-        except BaseException as error:
+        except BaseException as error:  # it belongs to the caller
             if isinstance(error, asyncio.CancelledError) and self._leaving.done():
                 raise
             self._entered.set_exception(error)
@@ -183,7 +183,7 @@ class Inside:
         try:
             loss = None if self._leaving.done() else await self._loss()
             return await self._block.__aexit__(*raised) or loss
-        except BaseException as error:
+        except BaseException as error:  # the user's own may be a SystemExit, which no task may raise
             if error is raised[1]:
                 return False
             return error

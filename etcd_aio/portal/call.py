@@ -145,7 +145,7 @@ class Call(Generic[T]):
     def _ended(self, task: "asyncio.Task[object]") -> None:
         try:
             result = task.result()
-        except BaseException as error:
+        except BaseException as error:  # a cancellation, too: it belongs to the caller
             self._work.close()  # a task that is cancelled before it starts never awaits it
             is_end = isinstance(error, asyncio.CancelledError) and self._thread.is_over and not self._is_interrupted
             self._error = ClientClosedError() if is_end else error
@@ -234,7 +234,7 @@ class Call(Generic[T]):
                     break
                 while self._inbox:
                     self._inbox.popleft().run(self)
-        except BaseException as interruption:
+        except BaseException as interruption:  # of a signal handler, or an exit in a function of the user
             self._interrupt()
             self._tell(interruption)
             raise
@@ -296,7 +296,7 @@ class CallerWork:
         """
         try:
             result = self._function(*self._arguments)
-        except Exception as error:
+        except Exception as error:  # of the user
             self._settle(call, _reject, error)
         else:
             self._settle(call, resolve, result)

@@ -49,7 +49,7 @@ def in_worker(function: Callable[..., T], name: str) -> Callable[..., Awaitable[
     def work(*arguments: object) -> T:
         try:
             return function(*arguments)
-        except BaseException as error:
+        except BaseException as error:  # a future takes no StopIteration, and an exit would end no program here
             if isinstance(error, Exception) and not isinstance(error, StopIteration):
                 raise
             raise RuntimeError(f"the function raised {error!r}") from error

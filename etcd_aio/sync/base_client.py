@@ -37,7 +37,7 @@ class BaseClient(Facade):
             made._portal = portal = Portal("client of etcd_aio.sync", allow_in_loop=allow_in_loop)
             try:
                 made._object = portal.thread.call(make, arguments, keywords)
-            except BaseException:
+            except BaseException:  # Ctrl-C, too: there is no client to close
                 portal.close()
                 raise
             return made
@@ -73,7 +73,7 @@ class BaseClient(Facade):
             portal.call(self._object.aclose)
         except ClientClosedError:  # the interpreter ends, and has stopped the thread
             return
-        except BaseException:
+        except BaseException:  # Ctrl-C, too
             portal.soon(self._object.aclose)  # if a signal handler has raised before the call
             raise
         finally:

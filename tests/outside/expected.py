@@ -96,7 +96,7 @@ class Judgement:
 
     Attributes:
         missing: the tests that it does not pass and the own client does, with how they ended.
-        beyond: the tests that it passes, and owes nobody.
+        beyond: the tests that it passes without owing them.
         owed: how many it owes.
     """
 

@@ -94,7 +94,7 @@ class Lock:
                 failure=[made.get(self.key)],
             )
         finally:
-            if not is_acquired:  # nobody knows this lease; after an error, it may have the key
+            if not is_acquired:  # no caller has this lease; after an error, the key may be attached to it
                 with suppress(ClientError, TimeoutError):
                     async with asyncio.timeout(_REVOKE_SECONDS):
                         await lease.revoke()

@@ -29,10 +29,10 @@ class BaseCompare:
         self.op, self.value = operator, value
         return self
 
-    def __eq__(self, other: object) -> "BaseCompare":  # type: ignore[override]
+    def __eq__(self, other: object) -> "BaseCompare":  # type: ignore[override] # as in aetcd
         return self._completed("==", other)
 
-    def __ne__(self, other: object) -> "BaseCompare":  # type: ignore[override]
+    def __ne__(self, other: object) -> "BaseCompare":  # type: ignore[override] # as in aetcd
         return self._completed("!=", other)
 
     def __lt__(self, other: Any) -> "BaseCompare":
@@ -41,7 +41,7 @@ class BaseCompare:
     def __gt__(self, other: Any) -> "BaseCompare":
         return self._completed(">", other)
 
-    __hash__ = None  # type: ignore[assignment]
+    __hash__ = None  # type: ignore[assignment] # `==` makes a condition
 
     def __repr__(self) -> str:
         keys = self.key if self.range_end is None else f"[{self.key!r}, {self.range_end!r})"
@@ -70,7 +70,7 @@ class BaseCompare:
         return compare
 
     def _left(self, key: Key) -> Any:
-        raise NotImplementedError
+        raise NotImplementedError  # in each subclass
 
     def _right(self) -> Any:
         return None if self.op is None else int(self.value)

@@ -222,5 +222,5 @@ class Watcher:
 async def _call(callback: Callback, event: Event | ClientError) -> None:
     try:
         await callback(event)
-    except Exception:
+    except Exception:  # of the user; the watch goes on
         _log.exception("the callback of a watch failed")

@@ -27,10 +27,10 @@ class BaseCompare:
         self.value: Any = None
         self.op: int | None = None
 
-    def __eq__(self, other: object) -> Self:  # type: ignore[override]
+    def __eq__(self, other: object) -> Self:  # type: ignore[override] # as in python-etcd3
         return self._compare(etcdrpc.Compare.EQUAL, other)
 
-    def __ne__(self, other: object) -> Self:  # type: ignore[override]
+    def __ne__(self, other: object) -> Self:  # type: ignore[override] # as in python-etcd3
         return self._compare(etcdrpc.Compare.NOT_EQUAL, other)
 
     def __lt__(self, other: object) -> Self:

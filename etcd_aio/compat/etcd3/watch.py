@@ -283,7 +283,7 @@ def _leave(watch: "sync.Watcher") -> None:
 def _call(callback: Callback, response: WatchResponse | Exception) -> None:
     try:
         callback(response)
-    except Exception:
+    except Exception:  # of the user; the watch goes on
         _log.exception("the callback of a watch has failed")
 
 

@@ -188,7 +188,7 @@ class Etcd3Client:
         try:
             with suppress(PermissionDeniedError):
                 made.get(b"\0", serializable=True, keys_only=True)
-        except BaseException:
+        except BaseException:  # the caller gets no client to close; Ctrl-C, too
             made.close()
             raise
         with self._making:

@@ -64,7 +64,7 @@ class Lock:
                 success={"request_put": {"key": key, "value": _encode(self._uuid), "lease": lease.id}},
             )
         finally:
-            if not is_acquired:  # nobody knows this lease; after an error, it may have the key
+            if not is_acquired:  # no caller has this lease; after an error, the key may be attached to it
                 with suppress(Etcd3Exception):
                     lease.revoke()
         if is_acquired:

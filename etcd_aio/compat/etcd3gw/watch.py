@@ -188,7 +188,7 @@ class Watcher:
     def _call(self, event: types.Event) -> None:
         try:
             self._callback(event)
-        except Exception:
+        except Exception:  # of the user; the watch goes on
             _log.exception("the callback of a watch failed")
 
     def stop(self) -> None:

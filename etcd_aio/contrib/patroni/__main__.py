@@ -15,11 +15,11 @@ def main(words: Sequence[str] | None = None) -> int:
     try:
         where = folder()
         if action == "status":
-            print("installed" if is_installed(where) else "not installed", "in", where)  # noqa: T201
+            print("installed" if is_installed(where) else "not installed", "in", where)  # noqa: T201 - a command
         else:
-            print((install if action == "install" else uninstall)(where))  # noqa: T201
+            print((install if action == "install" else uninstall)(where))  # noqa: T201 - a command
     except (InstallError, OSError, ModuleNotFoundError) as error:
-        print(error, file=sys.stderr)  # noqa: T201
+        print(error, file=sys.stderr)  # noqa: T201 - a command
         return 1
     return 0
 

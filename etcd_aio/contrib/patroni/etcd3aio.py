@@ -44,11 +44,11 @@ _REPLICA_SECONDS: Final = 0.5  # more for the loops of nodes that follow a leade
 _PART: Final = 3  # of `retry_timeout`: for a write that Patroni adds to another call, and for the cache
 
 
-class Etcd3AioError(DCSError):  # type: ignore[misc]
+class Etcd3AioError(DCSError):  # type: ignore[misc] # Patroni has no types
     """etcd cannot be reached, or not in time."""
 
 
-class Etcd3Aio(AbstractDCS):  # type: ignore[misc]
+class Etcd3Aio(AbstractDCS):  # type: ignore[misc] # as above
     """The store of one node of Patroni, or of `patronictl`.
 
     Args:
@@ -236,7 +236,7 @@ class Etcd3Aio(AbstractDCS):  # type: ignore[misc]
     def _load_cluster(self, path: str, loader: Callable[[str], T]) -> T:
         try:
             result = loader(path)
-        except Exception as error:
+        except Exception as error:  # Patroni demotes or enters the failsafe mode by a DCSError alone
             self._failed("get_cluster", error)
             raise Etcd3AioError("etcd is not responding properly") from error
         self._has_failed = False

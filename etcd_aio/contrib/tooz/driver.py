@@ -73,7 +73,7 @@ class EtcdDriver(CoordinationDriverCachedRunWatchers, CoordinationDriverWithExec
             membership = Membership(client, self._member_id, settings.membership_timeout, settings.call_timeout)
             try:
                 membership.begin()
-            except BaseException:
+            except BaseException:  # Ctrl-C, too: nothing else would close the client
                 client.close()
                 raise
         self._open = client, Groups(client, settings.call_timeout), membership
@@ -230,7 +230,7 @@ class EtcdDriver(CoordinationDriverCachedRunWatchers, CoordinationDriverWithExec
         with translated():
             return self._elections.stand_down(_binary(group_id))
 
-    def get_leader(self, group_id: bytes) -> CoordinatorResult[bytes | None]:  # type: ignore[override]
+    def get_leader(self, group_id: bytes) -> CoordinatorResult[bytes | None]:  # type: ignore[override] # as drivers do
         """See tooz; None if there is no leader."""
         return self._later(self._elections.leader, _binary(group_id))
 

@@ -129,7 +129,7 @@ class Membership:
             _log.warning(
                 "member %r was silent for too long, and could not join %r again: %s", self._member, group, error
             )
-        except BaseException:
+        except BaseException:  # Ctrl-C, too
             self._joined[group] = capabilities  # for the next heartbeat
             self._until = 0.0
             raise

@@ -83,7 +83,7 @@ def create_backend(params: Any) -> tuple[EtcdBackend, EtcdStore]:
     try:
         with _translated():
             client.ping(min(timeout, _FIRST_SECONDS))
-    except BaseException:
+    except BaseException:  # Ctrl-C, too: nothing else would close the client
         client.close()
         raise
     atexit.register(client.close)

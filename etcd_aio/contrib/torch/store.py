@@ -90,7 +90,7 @@ class EtcdStore(Store):
         return EtcdStore(self._keys, self.timeout)
 
     # The names by which torch calls them from C++, as for a PrefixStore.
-    compareSet: Any = compare_set  # noqa: N815
+    compareSet: Any = compare_set  # noqa: N815 - torch's older names
     deleteKey: Any = delete_key  # noqa: N815
     getNumKeys: Any = num_keys  # noqa: N815
 
