@@ -105,9 +105,18 @@ def thing() -> Iterator[Thing]:
 
 
 @pytest.fixture
-def on_alarm() -> Iterator[Callable[[Callable[[], object]], None]]:
-    """Sets the handler of alarms."""
-    before = signal.getsignal(signal.SIGALRM)
+def on_alarm(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[Callable[[], object]], None]]:
+    """Sets the handler of alarms.
+
+    Python swallows what it raises within `__del__` or a callback of the garbage collector, and reports it.
+    """
+    before, report = signal.getsignal(signal.SIGALRM), sys.unraisablehook
+
+    def report_others(unraisable: "sys.UnraisableHookArgs") -> None:
+        if not isinstance(unraisable.exc_value, InterruptionError):
+            report(unraisable)
+
+    monkeypatch.setattr(sys, "unraisablehook", report_others)
 
     def set_handler(handler: Callable[[], object]) -> None:
         signal.signal(signal.SIGALRM, lambda number, frame: handler())
@@ -127,7 +136,7 @@ def interrupted(work: Callable[[], object], rounds: int = ROUNDS) -> list[str]:
     for _ in range(rounds):
         try:
             try:
-                signal.setitimer(signal.ITIMER_REAL, random.uniform(0.00002, 0.0008), 0.01)  # `__del__` swallows one
+                signal.setitimer(signal.ITIMER_REAL, random.uniform(0.00002, 0.0008), 0.01)  # one may be swallowed
                 work()
             finally:
                 signal.setitimer(signal.ITIMER_REAL, 0)
@@ -181,7 +190,7 @@ def test_an_interruption_within_the_wake_up(
 
 
 def test_a_block_is_left_whenever_it_is_interrupted(
-    thing: Thing, on_alarm: Callable[[Callable[[], object]], None], monkeypatch: pytest.MonkeyPatch
+    thing: Thing, on_alarm: Callable[[Callable[[], object]], None]
 ) -> None:
     def enter_and_leave() -> None:
         while True:
@@ -189,7 +198,6 @@ def test_a_block_is_left_whenever_it_is_interrupted(
                 assert thing._object.inside
 
     on_alarm(interrupt)
-    monkeypatch.setattr(sys, "unraisablehook", lambda _: None)  # Python swallows an interruption within `__del__`
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ResourceWarning)  # of blocks whose `__exit__` did not get to its first line
         assert NOTE not in interrupted(enter_and_leave)
