@@ -27,6 +27,7 @@ from etcd_aio.errors import ClientClosedError, EtcdError
 
 T = TypeVar("T")
 
+_SIGNAL_SECONDS: Final = 0.5  # after which a signal is seen that did not end the wait: it came just before, say
 _INTERRUPTED_SECONDS: Final = 0.9  # until a cancelled call has ended: Ctrl-C is to end a program within a second
 _EXIT_SECONDS: Final = 2.0  # until daemon threads learn that the interpreter ends, which mostly ends them before
 
@@ -229,7 +230,7 @@ class Call(Generic[T]):
         try:
             self._thread.submit(self)
             while True:
-                self._lock.acquire()
+                self._lock.acquire(True, _SIGNAL_SECONDS)
                 if self.is_over:
                     break
                 while self._inbox:

@@ -189,6 +189,19 @@ def test_an_interruption_within_the_wake_up(
     assert thread.call(abs, (-1,)) == 1
 
 
+def test_a_signal_that_does_not_end_the_wait_is_seen_soon(thread: LoopThread) -> None:
+    def press_ctrl_c() -> None:
+        while not thread.open:
+            time.sleep(0.01)
+        time.sleep(0.2)
+        signal.pthread_kill(threading.get_ident(), signal.SIGINT)  # so the main thread goes on waiting
+
+    threading.Thread(target=press_ctrl_c).start()
+    with pytest.raises(KeyboardInterrupt) as caught:
+        thread.call(asyncio.sleep, (30,))
+    assert "The call had succeeded: its result is lost." not in getattr(caught.value, "__notes__", ())
+
+
 def test_a_block_is_left_whenever_it_is_interrupted(
     thing: Thing, on_alarm: Callable[[Callable[[], object]], None]
 ) -> None:
@@ -225,6 +238,8 @@ def test_what_frees_something_is_begun_although_it_is_interrupted_before(thread:
         await asyncio.Event().wait()
 
     def press_ctrl_c() -> None:
+        while not thread.open:
+            time.sleep(0.01)
         time.sleep(0.2)
         os.kill(os.getpid(), signal.SIGINT)
         time.sleep(0.2)
