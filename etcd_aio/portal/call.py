@@ -24,6 +24,7 @@ from typing import Any, Final, Generic, Protocol, TypeVar, cast
 from etcd_aio.base.aio import resolve, start_task
 from etcd_aio.base.user import CALLER
 from etcd_aio.errors import ClientClosedError, EtcdError
+from etcd_aio.portal.words import say_in_blocking_words
 
 T = TypeVar("T")
 
@@ -242,6 +243,7 @@ class Call(Generic[T]):
         if self._error is not None:
             if self._thread.is_exiting and self._caller is not threading.main_thread():
                 time.sleep(_EXIT_SECONDS)
+            say_in_blocking_words(self._error)
             try:
                 raise self._error
             finally:
