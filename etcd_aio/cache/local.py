@@ -14,7 +14,7 @@ from etcd_aio.types import KeyLike, shown_key, shown_keys
 T = TypeVar("T")
 D = TypeVar("D")
 
-NOT_ENTERED: Final = "the cache is not entered: write `async with client.cache(...) as cache:` (`with` in blocking code)"
+NOT_ENTERED: Final = "the cache is not entered: write `async with client.cache(...) as cache:` (or `with`)"
 _NOTHING: Final[Any] = object()
 
 

@@ -45,7 +45,7 @@ T = TypeVar("T")
 
 logger: Final = logging.getLogger("etcd_aio.locks")
 
-NOT_ENTERED: Final = "the session is not entered: write `async with client.session(...) as session:` (`with` in blocking code)"
+NOT_ENTERED: Final = "the session is not entered: write `async with client.session(...) as session:` (or `with`)"
 
 _MOST_NAMES: Final = 10_000  # that a session keeps in mind, of those that it uses no more; the oldest are forgotten
 _LONGEST_PAUSE: Final = 5.0  # seconds between two looks for keys in doubt, at most; half of the TTL if that is less

@@ -46,7 +46,7 @@ class Lease(KeptLease):
 
     __slots__ = ("_canceller", "_cancels", "_holder", "_leaving", "_requests")
 
-    usage: ClassVar[str] = "the lease is not entered: write `async with client.lease(...) as lease:` (`with` in blocking code)"
+    usage: ClassVar[str] = "the lease is not entered: write `async with client.lease(...) as lease:` (or `with`)"
 
     def __init__(
         self,

@@ -6,7 +6,7 @@ from typing import Final
 from etcd_aio.errors import ClientUsageError
 
 _WORDS: Final = (
-    (re.compile(r" \(`with` in blocking code\)"), ""),  # of texts that blocking code may get without a call
+    (re.compile(r" \(or `with`\)"), ""),  # of texts that blocking code may get without a call
     (re.compile(r"\basync (with|for)\b"), r"\1"),
     (re.compile(r"\bawait (?=\w)"), ""),
     (re.compile(r"\baclose\b"), "close"),

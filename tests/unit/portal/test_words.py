@@ -13,7 +13,7 @@ from etcd_aio.portal.words import say_in_blocking_words
             "not entered: write `async with client.watch(...) as watcher:`",
             "not entered: write `with client.watch(...) as watcher:`",
         ),
-        ("write `async with cache:` (`with` in blocking code)", "write `with cache:`"),
+        ("write `async with cache:` (or `with`)", "write `with cache:`"),
         ("use `async for` or `await watcher.aclose()`", "use `for` or `watcher.close()`"),
         ("two tasks use it; a task at a time", "two threads use it; a thread at a time"),
     ],
