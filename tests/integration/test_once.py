@@ -503,7 +503,7 @@ async def test_a_write_that_was_never_sent_was_not_applied(shared_server: EtcdSe
         proxy.black_hole("to_client")
         if needs == "a slot":
             opened.append(asyncio.create_task(once.put(f"{prefix}open", "v", timeout=1)))
-            await asyncio.sleep(0)
+            await asyncio.sleep(0.1)  # it has the slot by then, also if its call is one of a thread
         name = "a" if needs == "a lease of ids" else None
         writes = [once.put(f"{prefix}never/{number}", "v", id=name, timeout=1) for number in range(2)]
         for error in await asyncio.gather(*writes, return_exceptions=True):
