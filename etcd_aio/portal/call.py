@@ -73,6 +73,7 @@ class Call(Generic[T]):
         "_error",
         "_function",
         "_inbox",
+        "_is_cancelled",
         "_is_interrupted",
         "_is_settled",
         "_is_taken_back",
@@ -103,7 +104,7 @@ class Call(Generic[T]):
         self._caller = current_thread()
         self._lock = threading.Lock()
         self._lock.acquire()
-        self.is_over = self._is_interrupted = self._is_taken_back = self._is_settled = False
+        self.is_over = self._is_interrupted = self._is_cancelled = self._is_taken_back = self._is_settled = False
         self._error: BaseException | None = None
         self._result: object = None
         self._work: Coroutine[Any, Any, object]
@@ -123,7 +124,8 @@ class Call(Generic[T]):
                 self.fail(ClientClosedError())
                 return
             self._start()
-        if self._is_interrupted and self._task is not None:
+        if self._is_interrupted and not self._is_cancelled and self._task is not None:
+            self._is_cancelled = True
             asyncio.get_running_loop().call_soon(self._task.cancel)  # after the first step of the task
 
     def _start(self) -> None:
@@ -237,7 +239,12 @@ class Call(Generic[T]):
                 while self._inbox:
                     self._inbox.popleft().run(self)
         except BaseException as interruption:  # of a signal handler, or an exit in a function of the user
-            self._interrupt()
+            self._is_interrupted = True
+            try:
+                self._interrupt()
+            except BaseException:  # another one, maybe before the loop was told of the first
+                self._thread.submit(self)
+                raise
             self._tell(interruption)
             raise
         if self._error is not None:
@@ -252,8 +259,7 @@ class Call(Generic[T]):
         return result  # type: ignore[no-any-return]
 
     def _interrupt(self) -> None:
-        """Cancel the call, and wait until it has ended, for a time."""
-        self._is_interrupted = True
+        """Have the call cancelled, and wait until it has ended, for a time."""
         self._thread.submit(self)
         while not self._is_settled:
             if not self._lock.acquire(timeout=_INTERRUPTED_SECONDS):

@@ -19,6 +19,7 @@ import pytest
 from etcd_aio.errors import ClientClosedError, ForkedError
 from etcd_aio.portal import (
     Block,
+    BlockingIterator,
     BufferedIterator,
     Holder,
     LoopThread,
@@ -264,6 +265,38 @@ def test_an_iterator_loses_and_repeats_nothing_and_keeps_the_order(
     on_alarm(interrupt)
     assert NOTE not in interrupted(take)
     assert taken == list(range(1, len(taken) + 1))
+
+
+class AioStubborn:
+    """An iterator of asyncio that has its item although it is cancelled."""
+
+    number = 0
+
+    async def __anext__(self) -> int:
+        self.number += 1
+        number = self.number
+        with suppress(asyncio.CancelledError):
+            await asyncio.sleep(0.3)
+        if number == 1:
+            await asyncio.sleep(0.3)
+        return number
+
+
+class Stubborn(BlockingIterator[int]):
+    pass
+
+
+def test_two_interruptions_of_one_step_keep_the_order(
+    thing: Thing, on_alarm: Callable[[Callable[[], object]], None]
+) -> None:
+    iterator = Stubborn._around(AioStubborn(), thing._portal)
+    on_alarm(interrupt)
+    signal.setitimer(signal.ITIMER_REAL, 0.1, 0.05)  # the second ends the wait for the step
+    with pytest.raises(InterruptionError) as caught:
+        next(iterator)
+    signal.setitimer(signal.ITIMER_REAL, 0)
+    assert isinstance(caught.value.__context__, InterruptionError)
+    assert [next(iterator), next(iterator)] == [1, 2]
 
 
 def test_a_lock_that_is_acquired_in_spite_of_an_interruption_is_released(
