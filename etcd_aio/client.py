@@ -234,6 +234,7 @@ class Client(Store, AsyncBlock):
             fail_fast=fail_fast,
             on_change=group.endpoint_changed,
             client=name,
+            certificates=security.renewal,
         )
         invoker = Invoker(
             self._balancer,

@@ -6,7 +6,7 @@ from typing import Protocol, TypeAlias
 
 from etcd_aio.balancer.health_verdicts import ServiceHealth
 from etcd_aio.errors import ConnectionLostError, EtcdError, printable
-from etcd_aio.transport import Connection, Stream
+from etcd_aio.transport import Connection, ConnectionCertificates, Stream
 
 OnLeave: TypeAlias = Callable[[str], None]
 """Called once, with the reason, when a stream should be moved to another connection."""
@@ -37,6 +37,7 @@ class ConnectionRecord:
 
     Attributes:
         connection: None until the sub-connection uses it.
+        certificates: those of its handshakes; None if it is not to be renewed with them.
         ended: set when it takes no new attempts any more, which may be before `connection` is set.
         cause: why it ended.
         successor: the connection beside it to which the sub-connection has moved; None if it has not.
@@ -50,6 +51,7 @@ class ConnectionRecord:
     def __init__(self, owner: RecordOwner, now: float) -> None:
         self._owner = owner
         self.connection: Connection | None = None
+        self.certificates: ConnectionCertificates | None = None
         self.ended = asyncio.Event()
         self.cause: BaseException | None = None
         self.successor: ConnectionRecord | None = None

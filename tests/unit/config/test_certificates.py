@@ -38,8 +38,8 @@ def own(authority: trustme.CA, tmp_path: Path) -> dict[str, Any]:
 def built(**options: Any) -> ssl.SSLContext:
     files = CertificateFiles(TLS(**options))
     files.check()
-    assert files._context is not None
-    return files._context
+    assert files._loaded is not None
+    return files._loaded.context
 
 
 def trusted(context: ssl.SSLContext) -> int:
