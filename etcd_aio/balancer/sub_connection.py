@@ -328,6 +328,7 @@ class SubConnection(TwoPartClose):
         if self.state is not ConnectivityState.READY or record.ended.is_set():
             return False
         self.log.info("endpoint %s: %s", self.endpoint_name, reason, extra={"endpoint": self.endpoint_name})
+        self._record.is_renewed = True
         # The health of the old one is no longer judged from now on.
         self._replace(record, reason, gives_up=self.quorum_health.unserved_since != NEVER)
         return True

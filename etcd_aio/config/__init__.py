@@ -8,6 +8,7 @@ if TYPE_CHECKING:
     from etcd_aio.config.certificates import CertificateFiles as CertificateFiles
     from etcd_aio.config.endpoints import endpoints_from as endpoints_from
     from etcd_aio.config.endpoints import resolver_from as resolver_from
+    from etcd_aio.config.environ import RECONNECT_VARIABLE as RECONNECT_VARIABLE
     from etcd_aio.config.environ import read_environment as read_environment
     from etcd_aio.config.guard import guard_options as guard_options
     from etcd_aio.config.options import TEXT_OPTIONS as TEXT_OPTIONS
