@@ -300,6 +300,8 @@ class Balancer(TwoPartClose):
                     self._changes.wake()  # an endpoint may have refused
                 if self._reporter is not None:
                     self._reporter.report(self._pool.statistics())
+                if self._renewer is not None:
+                    self._renewer.nudge()
         finally:
             self._is_publishing = False
 

@@ -13,9 +13,10 @@ from typing import Final
 
 from etcd_aio.balancer.renewal_schedule import RenewalSchedule
 from etcd_aio.balancer.sub_connection import SubConnection
-from etcd_aio.base.aio import start_background_task
+from etcd_aio.base.aio import start_background_task, wait_until, wake
 from etcd_aio.base.backoff import jittered
 from etcd_aio.base.closing import TwoPartClose, Unwinding
+from etcd_aio.base.deadline import NEVER
 from etcd_aio.errors import printable
 from etcd_aio.transport import OF_MEMBER, CertificateRenewal, ConnectionCertificates
 from etcd_aio.types import ConnectivityState
@@ -54,6 +55,7 @@ class Renewer(TwoPartClose):
         self._schedules: dict[ConnectionCertificates, RenewalSchedule] = {}
         self._told: dict[str, float] = {}  # which expiry was told, by the endpoint; that of the client itself by ""
         self._task: asyncio.Task[None] | None = None
+        self._change: asyncio.Future[None] | None = None
 
     def start(self) -> None:
         """Start the task. Called once, in the client's loop."""
@@ -66,15 +68,24 @@ class Renewer(TwoPartClose):
         self._task.cancel()
         return (self._task,)
 
+    def nudge(self) -> None:
+        """A connection may have been made: its certificates may be the first to expire."""
+        wake(self._change)
+
     async def _keep_renewing(self) -> None:
-        pause = READ_SECONDS * self._random()  # clients that start together read at different times
+        loop = asyncio.get_running_loop()
+        # Clients that start together read at different times. Without files too, the wall clock may be set meanwhile.
+        read_at = loop.time() + READ_SECONDS * self._random()
         while True:
-            await asyncio.sleep(pause)
-            await self._read()
-            for sub_connection in [one for one, due in self._look() if due <= self._now()]:
-                await self._renew(sub_connection)
-            until_due = min((due for _, due in self._look()), default=self._now() + READ_SECONDS) - self._now()
-            pause = max(min(until_due, jittered(READ_SECONDS, _READ_JITTER, self._random)), _SHORTEST_PAUSE)
+            self._change = loop.create_future()
+            at = min([due for _, due in self._look()], default=NEVER)
+            await wait_until(self._change, max(min(at, read_at), loop.time() + _SHORTEST_PAUSE), None)
+            if loop.time() >= read_at:
+                await self._read()
+                read_at = loop.time() + jittered(READ_SECONDS, _READ_JITTER, self._random)
+            for sub_connection, due in self._look():
+                if due <= loop.time():
+                    await self._renew(sub_connection)
 
     def _now(self) -> float:
         return asyncio.get_running_loop().time()

@@ -57,11 +57,6 @@ class ConnectionCertificates(TLSSource, Protocol):
 class CertificateRenewal(TLSSource, Protocol):
     """The source of a client whose connections are to be renewed with their certificates."""
 
-    @property
-    def has_files(self) -> bool:
-        """Whether there are files that may change."""
-        ...
-
     async def read(self) -> None:
         """Read the files again, so that `is_current` tells of their changes."""
 

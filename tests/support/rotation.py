@@ -1,7 +1,6 @@
 """Certificates that are replaced while servers and clients use them, and a load that must not notice."""
 
 import asyncio
-import os
 import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -57,7 +56,7 @@ class Certificates:
         written = self._folder / f"{name}.new"
         written.touch(0o600)
         written.write_bytes(content)
-        os.replace(written, self._folder / name)
+        written.replace(self._folder / name)
 
     @asynccontextmanager
     async def replaced_every(self, seconds: float) -> AsyncIterator[None]:

@@ -1,6 +1,5 @@
-"""balancer/renewal_schedule.py: dials come before the end, after a change, never in step, and never more often than they may."""
+"""balancer/renewal_schedule.py: dials come before the end and after a change, not in step, and not too often."""
 
-from functools import partial
 from itertools import pairwise
 from math import inf
 from random import Random

@@ -1,4 +1,4 @@
-"""balancer/renewer.py: connections move when certificates change or expire, one after the other, and only if that helps."""
+"""balancer/renewer.py: connections move when certificates change or expire, one by one, and only if that helps."""
 
 import asyncio
 import logging
@@ -29,7 +29,6 @@ class FakeFiles:
     """Certificates of a client in the loop's time; `change` replaces the files, `own` and `of_member` are ends."""
 
     server_name = ""
-    has_files = True
 
     def __init__(self) -> None:
         self.on_disk = self.version = 1
@@ -93,6 +92,10 @@ class World(BalancerWorld):
     def open(self, name: str = "m1") -> list[int]:
         return [number for number, one in enumerate(self[name].connections) if not one.is_lost]
 
+    async def dialled_again(self) -> None:
+        while len(self["m1"].dials) < 2:  # noqa: ASYNC110 - in virtual time
+            await asyncio.sleep(0.05)
+
     def dials(self) -> int:
         return sum(len(member.dials) for member in self.engine.members.values())
 
@@ -142,8 +145,7 @@ async def test_a_call_under_way_ends_on_the_old_connection_and_a_stream_moves() 
         await sub.open_stream("/s", (), it.loop.time() + 5, left.append)
         it["m1"].dial = Accept(seconds=0.2)
         it.files.change()
-        while len(it["m1"].dials) < 2:
-            await asyncio.sleep(0.05)
+        await it.dialled_again()
         it["m1"].latency = 0.5
         calls = [
             asyncio.ensure_future(sub.unary("/x", b"", (), it.loop.time() + 100, may_move=may_move))
@@ -174,6 +176,22 @@ async def test_an_end_that_nears_moves_the_connection_before(whose: str, caplog:
         f"endpoint m1:2379: the connection is renewed: the {owner}'s certificate would expire"
     ]
     assert not told(caplog, logging.WARNING)
+
+
+@pytest.mark.parametrize("seed", range(5))
+async def test_a_connection_that_ends_before_the_next_reading_is_renewed_too(seed: int) -> None:
+    """The first one, and one that was made meanwhile."""
+    async with world(own=2.0, seed=seed) as it:
+        it.files.own = it.loop.time() + FAR
+        await asyncio.sleep(2.0)
+        assert it.open() == [1]
+        await asyncio.sleep(seed)
+        it.files.own = it.loop.time() + 2.0
+        it["m1"].connection.lose(ConnectionResetError(104, "reset"))
+        await asyncio.sleep(0.1)
+        it.files.own = it.loop.time() + FAR
+        await asyncio.sleep(1.9)
+        assert it.open() == [3]
 
 
 @pytest.mark.parametrize("lifetime", [5.0, 20.0])
@@ -273,8 +291,7 @@ async def test_a_connection_that_was_lost_meanwhile_is_not_replaced() -> None:
     async with world() as it:
         it["m1"].dial = Accept(seconds=2.0)
         it.files.change()
-        while len(it["m1"].dials) < 2:
-            await asyncio.sleep(0.05)
+        await it.dialled_again()
         it["m1"].connection.lose(ConnectionResetError(104, "reset"))
         await asyncio.sleep(10)
         assert len(it["m1"].connections) == 3
