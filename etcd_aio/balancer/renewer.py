@@ -98,7 +98,7 @@ class Renewer(TwoPartClose):
             logging.getLogger("etcd_aio.tls").debug("certificate files were not read: %s", type(error).__name__)
 
     def _look(self) -> list[tuple[SubConnection, float]]:
-        """Those that are READY over TLS, and when a dial is due for each; the first one that is due comes first."""
+        """The READY ones over TLS, and when a dial is due for each; the first one that is due comes first."""
         now, wall = self._now(), self._wall()
         found: list[tuple[SubConnection, float]] = []
         schedules: dict[ConnectionCertificates, RenewalSchedule] = {}

@@ -344,7 +344,7 @@ class SubConnection(TwoPartClose):
 
     @property
     def certificates(self) -> ConnectionCertificates | None:
-        """Those of the current connection, or of the last one, if it is to be renewed with them."""
+        """The certificates of the current connection, or of the last one, if it is to be renewed with them."""
         return self._record.certificates
 
     # The end of a connection, and of all.

@@ -34,7 +34,7 @@ _READABLE_BY_OTHERS: Final = 0o044
 
 
 class Loaded(NamedTuple):
-    """What was made from the files.
+    """The context that was made from the files.
 
     Attributes:
         context: the TLS context.
@@ -81,7 +81,7 @@ class CertificateFiles:
             self._read()
 
     async def context(self) -> ssl.SSLContext:
-        """The context of the current files; raises what `load` does."""
+        """See `transport.TLSSource`; raises what `load` does."""
         return (await self.load()).context
 
     def on_handshake(self, tls: ssl.SSLObject) -> None:
@@ -97,7 +97,7 @@ class CertificateFiles:
         """See `transport.CertificateRenewal`."""
         from etcd_aio.config.connection_certificates import RememberedCertificates  # for `TLS(reconnect=True)` alone
 
-        return RememberedCertificates(self)
+        return RememberedCertificates(self.load, lambda: self.version, self.server_name)
 
     @property
     def version(self) -> int:
@@ -105,7 +105,7 @@ class CertificateFiles:
         return 0 if self._loaded is None else self._loaded.version
 
     async def load(self) -> Loaded:
-        """What the current files make, or the last good ones.
+        """The context of the current files, or of the last good ones, with its version.
 
         Simultaneous callers share one reading; cancelling one of them does not disturb the others.
 

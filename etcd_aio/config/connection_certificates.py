@@ -8,40 +8,44 @@ but a certificate should end before them; when their files are replaced, the con
 """
 
 import ssl
+from collections.abc import Awaitable, Callable
 from math import inf
-from typing import TYPE_CHECKING
 
 from etcd_aio.config.validity import not_after
 from etcd_aio.transport import OF_CLIENT, OF_MEMBER
-
-if TYPE_CHECKING:
-    from etcd_aio.config.certificates import CertificateFiles
 
 
 class RememberedCertificates:
     """See `transport.ConnectionCertificates`.
 
     Args:
-        files: those of the client.
+        load: reads the files; returns the context, the version of the files, and when the client's certificate expires.
+        newest: returns the version of the files that were read last.
+        server_name: see `transport.TLSSource`.
+
+    Attributes:
+        server_name: the same.
     """
 
-    def __init__(self, files: "CertificateFiles") -> None:
-        self._files = files
+    def __init__(
+        self,
+        load: Callable[[], Awaitable[tuple[ssl.SSLContext, int, float]]],
+        newest: Callable[[], int],
+        server_name: str,
+    ) -> None:
+        self.server_name = server_name
+        self._load = load
+        self._newest = newest
         self._version: int | None = None  # of the first handshake
         self._own = self._of_member = inf
 
-    @property
-    def server_name(self) -> str:
-        """See `transport.TLSSource`."""
-        return self._files.server_name
-
     async def context(self) -> ssl.SSLContext:
         """See `transport.TLSSource`."""
-        loaded = await self._files.load()
+        context, version, end = await self._load()
         if self._version is None:
-            self._version = loaded.version
-        self._own = min(self._own, loaded.not_after)
-        return loaded.context
+            self._version = version
+        self._own = min(self._own, end)
+        return context
 
     def on_handshake(self, tls: ssl.SSLObject) -> None:
         """See `transport.TLSSource`."""
@@ -53,7 +57,7 @@ class RememberedCertificates:
     @property
     def is_current(self) -> bool:
         """See `transport.ConnectionCertificates`."""
-        return self._version is None or self._version == self._files.version
+        return self._version is None or self._version == self._newest()
 
     @property
     def expiry(self) -> tuple[float, str]:

@@ -24,7 +24,7 @@ from typing import Final, cast
 
 from etcd_aio.config.options import read_option
 from etcd_aio.config.settings import Settings, TLSFiles
-from etcd_aio.config.text import PREFIX, Value, read_flag
+from etcd_aio.config.text import PREFIX, RECONNECT_VARIABLE, Value, read_flag
 from etcd_aio.errors import ConfigError
 
 _OPTIONS: Final[Mapping[str, str]] = {
@@ -37,7 +37,6 @@ _OPTIONS: Final[Mapping[str, str]] = {
     "MAX_REQUEST_BYTES": "max_send_bytes",
 }
 _FILES: Final[Mapping[str, str]] = {"CACERT": "ca", "CERT": "cert", "KEY": "key"}
-RECONNECT_VARIABLE: Final = "ETCD_AIO_TLS_RECONNECT"
 _LEAST_KEEPALIVE_TIME: Final = 10.0  # gRPC for Go raises smaller values to it; etcdctl's default is 2 s
 
 

@@ -1,8 +1,8 @@
 """The end of a certificate's validity, from its bytes. Pure.
 
-The standard library tells it of a peer whose certificate was verified, and of no other certificate: not of the client's
-own, which is a file, and of a peer's only if it was verified. `ssl.SSLContext.get_ca_certs` leaves out what is no
-authority, and the parser for files is private. The instant has a fixed place, so it is read from there (RFC 5280, 4.1):
+The standard library tells it of a peer whose certificate was verified, and of no other: `ssl.SSLContext.get_ca_certs`
+leaves out what is no authority, such as the client's own, and its parser for files is private. But the instant has a
+fixed place, so it is read from there (RFC 5280, 4.1):
 
     Certificate     SEQUENCE: TBSCertificate, ...
     TBSCertificate  SEQUENCE: [0] version (may be absent), serialNumber, signature, issuer, validity, ...
