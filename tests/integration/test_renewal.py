@@ -24,7 +24,9 @@ def quick_renewal(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.both_engines
 @pytest.mark.parametrize("authorities", [1, 3])
 @pytest.mark.usefixtures("each_engine", "quick_renewal")
-async def test_certificates_are_replaced_under_load(tmp_path: Path, authorities: int) -> None:
+async def test_certificates_are_replaced_under_load(
+    tmp_path: Path, authorities: int, caplog: pytest.LogCaptureFixture
+) -> None:
     """With several authorities, the bundle of the client changes with each replacement."""
     certificates = Certificates(tmp_path, lifetime=30, authorities=authorities)
     async with (
@@ -36,6 +38,8 @@ async def test_certificates_are_replaced_under_load(tmp_path: Path, authorities:
     report.check()
     assert report.calls > 100
     assert report.connects[0] >= 4, "one for each replacement, and the first"
+    told = [one.getMessage() for one in caplog.records if one.name == "etcd_aio.streams"]
+    assert not told, "that a stream moves is no news"
 
 
 @pytest.mark.slow

@@ -288,15 +288,18 @@ async def test_a_certificate_that_has_expired_already_makes_no_busy_loop() -> No
         assert it.dials() < 15
 
 
-async def test_a_connection_that_was_lost_meanwhile_is_not_replaced() -> None:
+@pytest.mark.parametrize(("seconds", "kept"), [(0.0, 1), (2.0, 2)])
+async def test_a_connection_that_was_lost_meanwhile_is_not_replaced(seconds: float, kept: int) -> None:
     async with world() as it:
         it["m1"].dial = Accept(seconds=2.0)
         it.files.change()
         await it.dialled_again()
+        await asyncio.sleep(1)
+        it["m1"].dial = Accept(seconds=seconds)
         it["m1"].connection.lose(ConnectionResetError(104, "reset"))
         await asyncio.sleep(10)
         assert len(it["m1"].connections) == 3
-        assert it.open() == [2], "the dialler's own; the other was closed"
+        assert it.open() == [kept], "the dialler's own; the other was closed"
 
 
 async def test_a_member_that_does_not_serve_gives_up_what_can_move() -> None:
