@@ -1,11 +1,12 @@
 """TLS(reconnect=True) on real servers: certificates are replaced under load, and no call and no event is lost."""
 
 import asyncio
+import time
 from pathlib import Path
 
 import pytest
 
-from etcd_aio import Client
+from etcd_aio import Client, sync
 from etcd_aio.balancer import renewal_schedule, renewer
 from etcd_aio.testing import EtcdServer
 from tests.support.rotation import Certificates, load
@@ -70,6 +71,23 @@ async def test_certificates_are_replaced_for_a_minute(tmp_path: Path, authoritie
         report = await load(client, 60)
     report.check()
     assert report.connects[0] >= 6
+
+
+@pytest.mark.usefixtures("quick_renewal")
+async def test_connections_of_blocking_code_are_renewed_too(tmp_path: Path) -> None:
+    certificates = Certificates(tmp_path)
+
+    def use(endpoint: str) -> int:
+        with sync.Client(endpoint, tls=certificates.tls()) as client:
+            client.put("k", "0")
+            certificates.replace()
+            end = time.monotonic() + 30
+            while client.statistics()[0].connects == 1 and time.monotonic() < end:
+                client.put("k", "1")
+            return client.statistics()[0].connects
+
+    async with EtcdServer(tls=certificates.server) as server:
+        assert await asyncio.to_thread(use, server.endpoint) == 2
 
 
 @pytest.mark.usefixtures("each_engine", "quick_renewal")

@@ -86,6 +86,8 @@ class Report:
         seen: the values that the watch told, in order.
         is_lease_held: whether the lease was held to the end.
         is_lock_held: whether the lock was.
+        is_leader: whether the leadership was.
+        cached: the last value in the cache.
         connects: connections of each endpoint.
         most_open: the largest number of connections to one endpoint at once.
         expired: connections that were seen with an expired certificate.
@@ -97,6 +99,8 @@ class Report:
     seen: list[int] = field(default_factory=list)
     is_lease_held: bool = False
     is_lock_held: bool = False
+    is_leader: bool = False
+    cached: int = -1
     connects: list[int] = field(default_factory=list)
     most_open: int = 0
     expired: int = 0
@@ -107,11 +111,13 @@ class Report:
         assert self.seen == list(range(self.puts)), "every event once, in order"
         assert self.is_lease_held
         assert self.is_lock_held
+        assert self.is_leader
+        assert self.cached == self.puts - 1
         assert self.expired == 0
 
 
 async def load(client: Client, seconds: float) -> Report:
-    """Gets, puts, a watch, a lease that is kept alive, and a lock that is held, for some seconds."""
+    """Gets, puts, a watch, a lease that is kept alive, a lock, a leadership and a cache, for some seconds."""
     report = Report()
     loop = asyncio.get_running_loop()
     end = loop.time() + seconds
@@ -146,7 +152,12 @@ async def load(client: Client, seconds: float) -> Report:
         async for event in watcher:
             report.seen.append(int(event.value))  # type: ignore[attr-defined]
 
-    async with client.lease(5) as lease, client.lock("load/lock", ttl=5) as lock:
+    async with (
+        client.lease(5) as lease,
+        client.lock("load/lock", ttl=5) as lock,
+        client.election("load/election", ttl=5).lead("a") as leadership,
+        client.cache(prefix="load/number") as cache,
+    ):
         await client.put("load/leased", "x", lease=lease)
         async with client.watch("load/number") as watcher:
             watching = asyncio.create_task(keep_watching(watcher))
@@ -158,6 +169,9 @@ async def load(client: Client, seconds: float) -> Report:
             await asyncio.gather(watching, return_exceptions=True)
         report.is_lease_held = lease.is_held and await client.get("load/leased") is not None
         report.is_lock_held = lock.is_held
+        report.is_leader = leadership.is_held
+        await cache.wait_current()
+        report.cached = int(cache["load/number"].value)
     report.connects = [one.connects for one in client.statistics()]
     return report
 
