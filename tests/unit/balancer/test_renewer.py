@@ -125,6 +125,9 @@ def told(caplog: pytest.LogCaptureFixture, level: int) -> list[str]:
 async def test_a_change_of_the_files_moves_the_connection_once(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO, "etcd_aio.balancer")
     async with world() as it:
+        assert it.balancer._renewer is not None
+        moves: list[str] = []
+        it.balancer._renewer._on_moved = lambda: moves.append("the leader is searched for")
         await asyncio.sleep(60)
         assert it.open() == [0], "nothing has changed"
         assert it.files.reads == pytest.approx(60 / READ_SECONDS, abs=3)
@@ -133,6 +136,7 @@ async def test_a_change_of_the_files_moves_the_connection_once(caplog: pytest.Lo
         assert it.open() == [1]
         await asyncio.sleep(600)
         assert it.dials() == 2
+        assert len(moves) == 1
         [found] = it.balancer.statistics()
         assert (found.connects, found.failures, found.last_error) == (2, 0, None)
     assert told(caplog, logging.INFO) == ["endpoint m1:2379: the connection is renewed: certificate files have changed"]
