@@ -153,9 +153,9 @@ async def load(client: Client, seconds: float) -> Report:
             report.seen.append(int(event.value))  # type: ignore[attr-defined]
 
     async with (
-        client.lease(5) as lease,
-        client.lock("load/lock", ttl=5) as lock,
-        client.election("load/election", ttl=5).lead("a") as leadership,
+        client.lease(10) as lease,
+        client.lock("load/lock", ttl=10) as lock,
+        client.election("load/election", ttl=10).lead("a") as leadership,
         client.cache(prefix="load/number") as cache,
     ):
         await client.put("load/leased", "x", lease=lease)
