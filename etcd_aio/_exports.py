@@ -158,7 +158,7 @@ EXPORTS = {
         "etcd_aio.config.options": "ClientOptions TEXT_OPTIONS check_options read_option",
         "etcd_aio.config.security": "EndpointSecurity",
         "etcd_aio.config.settings": "Settings TLSFiles client_options",
-        "etcd_aio.config.text": "PREFIX read_flag",
+        "etcd_aio.config.text": "PREFIX RECONNECT_VARIABLE read_flag",
         "etcd_aio.config.tls": "TLS is_pem",
         "etcd_aio.config.url": "parse_url",
     },

@@ -10,7 +10,7 @@ written without an `await` in between.
 import asyncio
 import random as random_module
 from collections.abc import Callable, Collection, Iterable, Mapping
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from etcd_aio.balancer.cluster_id import ClusterIdentity
 from etcd_aio.balancer.dialler import Dialling
@@ -28,8 +28,11 @@ from etcd_aio.base.aio import Waiters
 from etcd_aio.base.closing import TwoPartClose, Unwinding, close_all
 from etcd_aio.errors import NoAvailableEndpointsError, UnknownEndpointError
 from etcd_aio.observing import EndpointChange
-from etcd_aio.transport import Engine, RequestMetadata, Target, TLSContext
+from etcd_aio.transport import CertificateRenewal, Engine, RequestMetadata, Target, TLSContext
 from etcd_aio.types import ConnectivityState, EndpointStatistics
+
+if TYPE_CHECKING:
+    from etcd_aio.balancer.renewer import Renewer
 
 _DEMAND_INTERVAL: Final = 10.0  # seconds between the demands of a waiting call; well within `DEMAND_SECONDS`
 
@@ -50,6 +53,7 @@ class Balancer(TwoPartClose):
         random: returns a number in [0, 1).
         on_change: called when the state or the health of an endpoint has changed; None if that is not observed.
         client: name of the client, for logs, statistics and observers; empty if it has none.
+        certificates: the source of TLS contexts whose connections are renewed with their certificates; None if none is.
 
     Attributes:
         identity: the cluster that every answer must come from.
@@ -71,6 +75,7 @@ class Balancer(TwoPartClose):
         random: Callable[[], float] = random_module.random,
         on_change: Callable[[EndpointChange], None] | None = None,
         client: str = "",
+        certificates: CertificateRenewal | None = None,
     ) -> None:
         self.identity = ClusterIdentity(self.look_for_leader, connect_timeout, is_patient=not fail_fast, random=random)
         self.doubts = StoreDoubts()
@@ -83,8 +88,9 @@ class Balancer(TwoPartClose):
         self._redialler = Redialler(self.identity.check, self.look_for_leader, random)
         self._health = HealthMonitor(lambda: generation.ready, self._publish, self._redialler.consider, random)
         self._leader = LeaderMonitor(lambda: generation.ready, metadata, self._set_leader, random)
-        dialling = Dialling(engine, self.identity.verify, verify_all, random, client)
+        dialling = Dialling(engine, self.identity.verify, verify_all, random, client, certificates)
         self._pool = EndpointPool(endpoints, dialling, tls_for, generation.needs.keep, self._health, self._publish)
+        self._renewer = None if certificates is None else self._make_renewer(certificates, random)
         self._reporter = None if on_change is None else EndpointReporter(on_change, client)
         self._is_publishing = self._is_stale = False
         self._is_started = False
@@ -96,6 +102,13 @@ class Balancer(TwoPartClose):
             return
         self._is_started = True
         self.set_endpoints(self.endpoints)
+        if self._renewer is not None:
+            self._renewer.start()
+
+    def _make_renewer(self, certificates: CertificateRenewal, random: Callable[[], float]) -> "Renewer":
+        from etcd_aio.balancer.renewer import Renewer  # for `TLS(reconnect=True)` alone
+
+        return Renewer(certificates, lambda: tuple(self._pool.current.values()), self.look_for_leader, random)
 
     def close(self) -> Unwinding:
         """Close every sub-connection now; calls that wait for one fail at once."""
@@ -105,7 +118,8 @@ class Balancer(TwoPartClose):
         self._outages.close()
         if self._reporter is not None:
             self._reporter.report(())
-        return close_all((self._health, self._leader, self._redialler, self._pool))
+        renewer = () if self._renewer is None else (self._renewer,)
+        return close_all((self._health, self._leader, self._redialler, *renewer, self._pool))
 
     # Picking.
 
@@ -286,6 +300,8 @@ class Balancer(TwoPartClose):
                     self._changes.wake()  # an endpoint may have refused
                 if self._reporter is not None:
                     self._reporter.report(self._pool.statistics())
+                if self._renewer is not None:
+                    self._renewer.nudge()
         finally:
             self._is_publishing = False
 

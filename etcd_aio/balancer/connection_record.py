@@ -6,7 +6,7 @@ from typing import Protocol, TypeAlias
 
 from etcd_aio.balancer.health_verdicts import ServiceHealth
 from etcd_aio.errors import ConnectionLostError, EtcdError, printable
-from etcd_aio.transport import Connection, Stream
+from etcd_aio.transport import Connection, ConnectionCertificates, Stream
 
 OnLeave: TypeAlias = Callable[[str], None]
 """Called once, with the reason, when a stream should be moved to another connection."""
@@ -37,9 +37,11 @@ class ConnectionRecord:
 
     Attributes:
         connection: None until the sub-connection uses it.
+        certificates: those of its handshakes; None if it is not to be renewed with them.
         ended: set when it takes no new attempts any more, which may be before `connection` is set.
         cause: why it ended.
         successor: the connection beside it to which the sub-connection has moved; None if it has not.
+        is_renewed: it ended because it was renewed, though it serves.
         is_rejected: it ended because its peer is not the right one.
         quorum_health: traffic and health of what needs the cluster, as seen over this connection.
         local_health: the same for what the member serves alone.
@@ -50,10 +52,11 @@ class ConnectionRecord:
     def __init__(self, owner: RecordOwner, now: float) -> None:
         self._owner = owner
         self.connection: Connection | None = None
+        self.certificates: ConnectionCertificates | None = None
         self.ended = asyncio.Event()
         self.cause: BaseException | None = None
         self.successor: ConnectionRecord | None = None
-        self.is_rejected = False
+        self.is_rejected = self.is_renewed = False
         self.quorum_health, self.local_health = ServiceHealth(now), ServiceHealth(now)
         self.unserved: dict[str, str] = {}
         self.streams: dict[SubConnectionStream, None] = {}
@@ -116,6 +119,11 @@ class SubConnectionStream:
         self.receive = stream.receive
         self.half_close = stream.half_close
         record.streams[self] = None
+
+    @property
+    def is_renewed(self) -> bool:
+        """Whether its connection serves, and was renewed."""
+        return self._record.is_renewed
 
     def leave(self, reason: str) -> None:
         """Ask the owner to leave; only once, and not if the stream is over."""

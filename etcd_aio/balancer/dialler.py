@@ -9,6 +9,7 @@ member restarts, all its clients dial at once, and it refuses them; the dials th
 """
 
 import asyncio
+import dataclasses
 from collections.abc import Awaitable, Callable
 from typing import Final, Protocol
 
@@ -17,7 +18,7 @@ from etcd_aio.base.aio import start_background_task
 from etcd_aio.base.backoff import Backoff
 from etcd_aio.dataclass import dataclass
 from etcd_aio.errors import ConnectionLostError
-from etcd_aio.transport import Connection, Engine, Target
+from etcd_aio.transport import CertificateRenewal, Connection, Engine, Target
 
 DIAL_BACKOFF: Final = Backoff(initial=0.05, multiplier=1.6, maximum=0.8, jitter=0.2)
 """Waits between dials. gRPC's limit of 120 s would leave a member unused for two minutes after its return. A dial or
@@ -36,6 +37,7 @@ class Dialling:
         verify_all: verify the peer of every connection, not only after a rejection.
         random: returns a number in [0, 1), for jitter.
         client: name of the client; empty if it has none.
+        certificates: the source of TLS contexts whose connections are renewed with their certificates; None if none is.
     """
 
     engine: Engine
@@ -43,6 +45,7 @@ class Dialling:
     verify_all: bool
     random: Callable[[], float]
     client: str = ""
+    certificates: CertificateRenewal | None = None
 
 
 class DialOwner(Protocol):
@@ -131,7 +134,7 @@ class Dialler:
     async def _connect(self, record: ConnectionRecord) -> Connection:
         clock = asyncio.get_running_loop().time
         began = clock()
-        connection = await self._dialling.engine.connect(self._target, record)
+        connection = await self._dialling.engine.connect(self._target_for(record), record)
         self.seconds = clock() - began
         try:
             if self.is_suspect or self._dialling.verify_all:
@@ -144,6 +147,13 @@ class Dialler:
             raise
         self.is_suspect = False
         return connection
+
+    def _target_for(self, record: ConnectionRecord) -> Target:
+        certificates = self._dialling.certificates
+        if certificates is None or self._target.tls is not certificates:
+            return self._target
+        record.certificates = certificates.for_connection()
+        return dataclasses.replace(self._target, tls=record.certificates)
 
 
 async def _last_ended(record: ConnectionRecord) -> ConnectionRecord:

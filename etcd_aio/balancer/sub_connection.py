@@ -24,7 +24,7 @@ from etcd_aio.base.deadline import NEVER
 from etcd_aio.base.logs import log_of
 from etcd_aio.base.reprs import when_constructed
 from etcd_aio.errors import AttemptFailure, Delivery, EtcdError, LocalReason, StatusCode, printable
-from etcd_aio.transport import Collect, Connection, Metadata, TLSContext
+from etcd_aio.transport import Collect, Connection, ConnectionCertificates, Metadata, TLSContext
 from etcd_aio.types import ConnectivityState, EndpointStatistics, Health
 
 logger: Final = logging.getLogger("etcd_aio.balancer")
@@ -314,15 +314,38 @@ class SubConnection(TwoPartClose):
         seconds = now - old.quorum_health.unserved_since
         fields = {"endpoint": self.endpoint_name}
         self.log.info("endpoint %s: %s, after %.1f s", self.endpoint_name, reason, seconds, extra=fields)
-        self._use(record, now)
         self.is_leader = False
         self.latency = 0.0
+        self._replace(record, reason, gives_up=True)
+        return True
+
+    def renew(self, record: ConnectionRecord, reason: str) -> bool:
+        """Use this connection from `dial_beside` in place of the current one, which may serve, and drains.
+
+        Calls under way end on the old one, unless it does not serve. Streams move at once. Returns False if the current
+        connection is gone, or the new one is.
+        """
+        if self.state is not ConnectivityState.READY or record.ended.is_set():
+            return False
+        self.log.info("endpoint %s: %s", self.endpoint_name, reason, extra={"endpoint": self.endpoint_name})
+        self._record.is_renewed = True
+        # The health of the old one is no longer judged from now on.
+        self._replace(record, reason, gives_up=self.quorum_health.unserved_since != NEVER)
+        return True
+
+    def _replace(self, record: ConnectionRecord, reason: str, *, gives_up: bool) -> None:
+        old = self._record
+        self._use(record, self._loop.time())
         old.successor = record
-        if old.connection is not None:
+        if gives_up and old.connection is not None:
             old.connection.give_up(reason)
         old.on_draining(reason)
         self._on_change()
-        return True
+
+    @property
+    def certificates(self) -> ConnectionCertificates | None:
+        """The certificates of the current connection, or of the last one, if it is to be renewed with them."""
+        return self._record.certificates
 
     # The end of a connection, and of all.
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 
 from etcd_aio.cli.contexts import PASSWORD_COMMAND, VARIABLE, Context
 from etcd_aio.cli.outcome import ExitCode, Failure, bad_arguments
-from etcd_aio.config import PREFIX, read_flag
+from etcd_aio.config import PREFIX, RECONNECT_VARIABLE, read_flag
 from etcd_aio.dataclass import dataclass
 from etcd_aio.errors import ConfigError
 
@@ -112,7 +112,9 @@ class ClientSettings:
             if flags.get(name) == "":
                 raise bad_arguments(f"empty string is passed to --{name} option")
         self._given = {flag.variable: flag.names[0] for flag in GLOBAL_FLAGS if flag.name in flags}
-        given = {name: value for name, value in environ.items() if name.startswith(PREFIX)} | by_variable
+        given = {
+            name: value for name, value in environ.items() if name.startswith(PREFIX) or name == RECONNECT_VARIABLE
+        } | by_variable
         given.pop(VARIABLE, None)
         self._password_command = ""
         self._environ = given if context is None else self._from_context(context, given) | given
@@ -168,6 +170,7 @@ class ClientSettings:
     def unknown_variables(self) -> tuple[str, ...]:
         """Variables that look as if they were etcdctl's."""
         known = {flag.variable for flag in GLOBAL_FLAGS} | {PREFIX + name for name in _OTHER_VARIABLES}
+        known.add(RECONNECT_VARIABLE)
         return tuple(sorted(self._environ.keys() - known))
 
     def client(self, endpoint: str | None = None, *, observers: "Sequence[Observer]" = ()) -> "Client":

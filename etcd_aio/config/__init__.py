@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from etcd_aio.config.settings import TLSFiles as TLSFiles
     from etcd_aio.config.settings import client_options as client_options
     from etcd_aio.config.text import PREFIX as PREFIX
+    from etcd_aio.config.text import RECONNECT_VARIABLE as RECONNECT_VARIABLE
     from etcd_aio.config.text import read_flag as read_flag
     from etcd_aio.config.tls import TLS as TLS
     from etcd_aio.config.tls import is_pem as is_pem

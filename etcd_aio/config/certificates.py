@@ -5,6 +5,8 @@ system may be slow and decrypting a key takes time, and compares their contents 
 Modification times are too coarse for files that are replaced twice. A new context is made only if the contents differ.
 If it cannot be made, a warning is logged and the last context stays in use: certificate and key are two files, and do
 not fit each other while they are being replaced.
+
+With `TLS(reconnect=True)`, each connection has a source of its own, see `connection_certificates.py`.
 """
 
 import asyncio
@@ -12,19 +14,37 @@ import logging
 import os
 import ssl
 from collections.abc import Iterator, Sequence
+from math import inf
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from etcd_aio.base.logs import Log, log_of
 from etcd_aio.base.threads import in_thread
 from etcd_aio.config.tls import TLS, is_pem
 from etcd_aio.errors import ConfigError
 
+if TYPE_CHECKING:
+    from etcd_aio.transport import ConnectionCertificates
+
 logger = logging.getLogger("etcd_aio.tls")
 
 _CERTIFICATE: Final = b"-----BEGIN CERTIFICATE-----", b"-----BEGIN TRUSTED CERTIFICATE-----"
 _PRIVATE_KEY: Final = b"PRIVATE KEY-----"
 _READABLE_BY_OTHERS: Final = 0o044
+
+
+class Loaded(NamedTuple):
+    """The context that was made from the files.
+
+    Attributes:
+        context: the TLS context.
+        version: a number that changes whenever the contents of the files do.
+        not_after: when the client's own certificate expires, in seconds since 1970; infinity if that is not known.
+    """
+
+    context: ssl.SSLContext
+    version: int
+    not_after: float
 
 
 class CertificateFiles:
@@ -40,11 +60,11 @@ class CertificateFiles:
         self._tls = tls
         self._alpn = [*alpn]
         self._log = log_of(logger, client)
-        self._context: ssl.SSLContext | None = None
+        self._loaded: Loaded | None = None
         self._digest = b""
         self._complaint = ""
         self._warned_of_mode = 0
-        self._reading: asyncio.Future[ssl.SSLContext] | None = None
+        self._reading: asyncio.Future[Loaded] | None = None
 
     @property
     def server_name(self) -> str:
@@ -57,56 +77,90 @@ class CertificateFiles:
         Raises:
             ConfigError: a file cannot be read, has the wrong content, or does not fit the others.
         """
-        if self._has_files:
+        if self.has_files:
             self._read()
 
     async def context(self) -> ssl.SSLContext:
-        """The context of the current files, or of the last good ones.
+        """See `transport.TLSSource`; raises what `load` does."""
+        return (await self.load()).context
+
+    def on_handshake(self, tls: ssl.SSLObject) -> None:
+        """See `transport.TLSSource`."""
+        # The sources of single connections remember it.
+
+    async def read(self) -> None:
+        """See `transport.CertificateRenewal`. Files that cannot be used are told by a warning."""
+        if self.has_files:
+            await self.load()
+
+    def for_connection(self) -> "ConnectionCertificates":
+        """See `transport.CertificateRenewal`."""
+        from etcd_aio.config.connection_certificates import RememberedCertificates  # for `TLS(reconnect=True)` alone
+
+        return RememberedCertificates(self.load, lambda: self.version, self.server_name)
+
+    @property
+    def version(self) -> int:
+        """The version of the files that were read last; 0 if none were."""
+        return 0 if self._loaded is None else self._loaded.version
+
+    async def load(self) -> Loaded:
+        """The context of the current files, or of the last good ones, with its version.
 
         Simultaneous callers share one reading; cancelling one of them does not disturb the others.
 
         Raises:
             ConfigError: the files cannot be used, and there were no good ones before.
         """
-        if self._context is not None and not self._has_files:
-            return self._context  # there are no files that could change
+        if self._loaded is not None and not self.has_files:
+            return self._loaded  # there are no files that could change
         if self._reading is None:
             self._reading = in_thread(self._read, "etcd_aio certificates")
             self._reading.add_done_callback(self._was_read)
         return await asyncio.shield(self._reading)
 
     @property
-    def _has_files(self) -> bool:
+    def has_files(self) -> bool:
+        """Whether there are files that may change."""
         return self._tls.ca is not None or self._tls.cert is not None
 
-    def _was_read(self, reading: "asyncio.Future[ssl.SSLContext]") -> None:
+    def _was_read(self, reading: "asyncio.Future[Loaded]") -> None:
         self._reading = None
 
     # In a thread; never two at once.
 
-    def _read(self) -> ssl.SSLContext:
+    def _read(self) -> Loaded:
         try:
             contents = dict(_contents(self._tls))
             digest = _digest(contents)
-            if self._context is not None and digest == self._digest:
+            if self._loaded is not None and digest == self._digest:
                 self._complaint = ""
-                return self._context
+                return self._loaded
             context = _build(self._tls, contents, self._log)
             context.set_alpn_protocols(self._alpn)
         except ConfigError as error:
-            if self._context is None:
+            if self._loaded is None:
                 raise
             if error.message != self._complaint:  # one warning, not one for every dial
                 self._complaint = error.message
                 self._log.warning(
                     "certificate files have changed and cannot be used; the last certificates stay in use: %s", error
                 )
-            return self._context
-        if self._context is not None:
+            return self._loaded
+        if self._loaded is not None:
             self._log.info("certificate files have changed; new connections use them")
-        self._context, self._digest, self._complaint = context, digest, ""
+        self._loaded = loaded = Loaded(context, self.version + 1, self._own_end(contents))
+        self._digest, self._complaint = digest, ""
         self._warn_of_mode()
-        return context
+        return loaded
+
+    def _own_end(self, contents: dict[str, bytes]) -> float:
+        if not self._tls.reconnect or "cert" not in contents:
+            return inf
+        from etcd_aio.config.validity import not_after_of_pem  # for this option alone
+
+        end = not_after_of_pem(contents["cert"])
+        return inf if end is None else end
 
     def _warn_of_mode(self) -> None:
         if self._tls.key is None or os.name != "posix":

@@ -13,6 +13,7 @@
 | ETCDCTL_INSECURE_TRANSPORT | false requires TLS; true, etcdctl's default, has no effect |
 | ETCDCTL_INSECURE_DISCOVERY | false accepts only SRV records of members with TLS |
 | ETCDCTL_INSECURE_SKIP_TLS_VERIFY | true is refused: a forgotten variable must not switch verification off |
+| ETCD_AIO_TLS_RECONNECT | reconnect of tls, if one of the variables above asks for TLS; it is no variable of etcdctl |
 
 An empty variable counts as unset, and so does a size of 0. Other variables of etcdctl are about its output and are
 ignored.
@@ -23,7 +24,7 @@ from typing import Final, cast
 
 from etcd_aio.config.options import read_option
 from etcd_aio.config.settings import Settings, TLSFiles
-from etcd_aio.config.text import PREFIX, Value, read_flag
+from etcd_aio.config.text import PREFIX, RECONNECT_VARIABLE, Value, read_flag
 from etcd_aio.errors import ConfigError
 
 _OPTIONS: Final[Mapping[str, str]] = {
@@ -73,7 +74,7 @@ def read_environment(environ: Mapping[str, str], *, has_tls: bool = False) -> Se
     return Settings(
         endpoints=tuple(variables["ENDPOINTS"].split(",")) if "ENDPOINTS" in variables else None,
         discovery_srv=domain,
-        tls=None if has_tls else _tls(variables),
+        tls=None if has_tls else _tls(variables, environ.get(RECONNECT_VARIABLE, "")),
         auth=_auth(variables),
         token=variables.get("AUTH_JWT_TOKEN", ""),
         options=options,
@@ -93,14 +94,18 @@ def _auth(variables: Mapping[str, str]) -> tuple[str, str] | None:
     return user, password
 
 
-def _tls(variables: Mapping[str, str]) -> TLSFiles | None:
+def _tls(variables: Mapping[str, str], reconnect: str) -> TLSFiles | None:
     if ("CERT" in variables) != ("KEY" in variables):
         raise ConfigError(f"{PREFIX}CERT and {PREFIX}KEY need each other")
-    files = {option: variables[name] for name, option in _FILES.items() if name in variables}
+    files: dict[str, str | bool] = {option: variables[name] for name, option in _FILES.items() if name in variables}
     is_asked_for = not _flag(variables, "INSECURE_TRANSPORT", default=True) or (
         "DISCOVERY_SRV" in variables and not _flag(variables, "INSECURE_DISCOVERY", default=True)
     )
-    return cast("TLSFiles", files) if files or is_asked_for else None
+    if not files and not is_asked_for:
+        return None
+    if reconnect:
+        files["reconnect"] = read_flag(RECONNECT_VARIABLE, reconnect)
+    return cast("TLSFiles", files)
 
 
 def _flag(variables: Mapping[str, str], name: str, *, default: bool = False) -> bool:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from etcd_aio.balancer import Endpoint, Security
 from etcd_aio.config.tls import TLS
 from etcd_aio.errors import ConfigError
-from etcd_aio.transport import TLSContext
+from etcd_aio.transport import CertificateRenewal, TLSContext
 
 
 class EndpointSecurity:
@@ -18,6 +18,11 @@ class EndpointSecurity:
         allow_insecure_auth: the option of `Client`.
         client: name of the client; empty if it has none.
         alpn: the versions of HTTP that are offered with TLS.
+
+    Attributes:
+        has_tls: whether `tls` was given.
+        has_own_authorities: whether `tls` says whom to trust.
+        renewal: the source of TLS contexts whose connections are to be renewed with their certificates, or None.
 
     Raises:
         ConfigError: `tls` is neither a `TLS` nor a context for clients, or one of its files is wrong.
@@ -38,6 +43,7 @@ class EndpointSecurity:
         self._needs_secrecy = has_credentials and not allow_insecure_auth
         self._alpn = alpn
         self._client = client
+        self.renewal: CertificateRenewal | None = None
         self._context = None if tls is None else self._checked(tls)
 
     def tls_for(self, endpoint: Endpoint) -> TLSContext | None:
@@ -71,6 +77,8 @@ class EndpointSecurity:
 
             files = CertificateFiles(tls, self._client, self._alpn)
             files.check()
+            if tls.reconnect:
+                self.renewal = files
             return files
         if not isinstance(tls, ssl.SSLContext):
             raise ConfigError("tls must be a TLS(...) or an ssl.SSLContext")

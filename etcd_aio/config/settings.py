@@ -17,6 +17,7 @@ class TLSFiles(TypedDict, total=False):
     cert: str
     key: str
     server_name: str
+    reconnect: bool
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,6 +10,7 @@ from typing import Final, TypeAlias
 from etcd_aio.errors import ConfigError
 
 PREFIX: Final = "ETCDCTL_"
+RECONNECT_VARIABLE: Final = "ETCD_AIO_TLS_RECONNECT"
 
 Value: TypeAlias = str | bool | int | float | None
 

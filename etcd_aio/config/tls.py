@@ -21,8 +21,8 @@ class TLS:
 
     Always required are TLS 1.2 or newer, HTTP/2 negotiated by ALPN, and a certificate that names the endpoint; a common
     name does not count. The files are read when the client is made, so that mistakes are found there, and again before
-    each dial. To replace certificates, replace the files; open connections stay open. If new files do not fit each
-    other, a warning is logged and the last good ones stay in use.
+    each dial. To replace certificates, replace the files; open connections stay open, unless `reconnect` is set. If new
+    files do not fit each other, a warning is logged and the last good ones stay in use.
 
     Objects are immutable, can be shared by clients, and show no secret in their repr. They cannot be pickled.
 
@@ -38,18 +38,23 @@ class TLS:
             The `:authority` of calls still names the endpoint, as with etcd's own client.
         insecure_skip_server_verification: accept any certificate, for experiments. An attacker on the network path can
             then read and change everything, so this warns.
+        reconnect: renew open connections, one after the other, when the contents of the files have changed, and before
+            the certificate of the client or that of the member expires. The files are read every five seconds. Each new
+            connection is dialled beside the old one: calls under way end on the old one, watches and lease renewals
+            move. If the dial fails, or brings no other certificate, the old one stays in use, and a warning is logged.
 
     Raises:
         ConfigError: the options are invalid, or contradict each other.
     """
 
-    __slots__ = ("_key_password", "ca", "cert", "insecure_skip_server_verification", "key", "server_name")
+    __slots__ = ("_key_password", "ca", "cert", "insecure_skip_server_verification", "key", "reconnect", "server_name")
 
     ca: PathText | bytes | None
     cert: PathText | None
     key: PathText | None
     server_name: str | None
     insecure_skip_server_verification: bool
+    reconnect: bool
     _key_password: Callable[[], str | bytes] | None
 
     def __init__(
@@ -61,6 +66,7 @@ class TLS:
         key_password: Password | None = None,
         server_name: str | None = None,
         insecure_skip_server_verification: bool = False,
+        reconnect: bool = False,
     ) -> None:
         _check_ca(ca)
         _check_path("cert", cert)
@@ -76,6 +82,8 @@ class TLS:
             raise ConfigError("server_name must be a host name (IDN as xn--...) or an IP address, without a port")
         if not isinstance(insecure_skip_server_verification, bool):
             raise ConfigError("insecure_skip_server_verification must be True or False")
+        if not isinstance(reconnect, bool):
+            raise ConfigError("reconnect must be True or False")
         if insecure_skip_server_verification:
             text = "TLS without verification: an attacker on the network path can read and change everything"
             warnings.warn(text, stacklevel=2)
@@ -85,6 +93,7 @@ class TLS:
             "key": key,
             "server_name": server_name,
             "insecure_skip_server_verification": insecure_skip_server_verification,
+            "reconnect": reconnect,
             # Always a function, so that code that prints or copies attributes finds no secret.
             "_key_password": _giving(key_password),
         }
@@ -107,6 +116,8 @@ class TLS:
             shown.append("key_password=<hidden>")
         if self.insecure_skip_server_verification:
             shown.append("insecure_skip_server_verification=True")
+        if self.reconnect:
+            shown.append("reconnect=True")
         return f"TLS({', '.join(option for option in shown if not option.endswith('=None'))})"
 
     def __setattr__(self, name: str, value: object) -> NoReturn:

@@ -6,8 +6,8 @@
     etcd+srv://domain[/[namespace]], etcds+srv://domain...                                   from DNS SRV records
 
 The namespace is all of the path after its first slash. Name, password, path and values are percent-decoded. Options
-are those of `Client`, by its names; with TLS also `ca`, `cert`, `key` (files) and `server_name`. Errors repeat nothing
-of the URL: a password that was not percent-encoded may end up in any other part.
+are those of `Client`, by its names; with TLS also `ca`, `cert`, `key` (files), `server_name` and `reconnect`. Errors
+repeat nothing of the URL: a password that was not percent-encoded may end up in any other part.
 """
 
 import re
@@ -17,7 +17,7 @@ from urllib.parse import unquote_to_bytes
 from etcd_aio.arguments import split_host_port
 from etcd_aio.config.options import TEXT_OPTIONS, read_option
 from etcd_aio.config.settings import Settings, TLSFiles
-from etcd_aio.config.text import Value
+from etcd_aio.config.text import Value, read_flag
 from etcd_aio.errors import ConfigError
 
 _URL: Final = re.compile(r"(etcds?)(\+unix|\+srv)?://([^/?#]*)([^?#]*)(?:\?([^#]*))?", re.ASCII | re.IGNORECASE)
@@ -108,7 +108,7 @@ def _is_host(text: str) -> bool:
 
 def _query(text: str, is_tls: bool) -> tuple[dict[str, Value], TLSFiles]:
     options: dict[str, Value] = {}
-    files: dict[str, str] = {}
+    files: dict[str, str | bool] = {}
     known = TEXT_OPTIONS | TLSFiles.__annotations__.keys()
     for number, part in enumerate(filter(None, text.split("&")), start=1):
         name, _, encoded = part.partition("=")
@@ -129,7 +129,7 @@ def _query(text: str, is_tls: bool) -> tuple[dict[str, Value], TLSFiles]:
         elif not value:
             raise ConfigError(f"option {name} must not be empty")
         else:
-            files[name] = value
+            files[name] = read_flag(name, value) if name == "reconnect" else value
     return options, cast("TLSFiles", files)
 
 

@@ -79,17 +79,19 @@ class StreamEnd:
         error: the error for the stream's handler.
         pushback: seconds that the server asks this client to wait; None if it does not.
         is_unneeded: nothing failed; the stream was not needed any more.
+        is_routine: nothing failed; the stream moves to the connection that its own one was renewed by.
     """
 
     facts: StreamFacts
     error: EtcdError
     pushback: float | None = None
     is_unneeded: bool = False
+    is_routine: bool = False
 
     @classmethod
-    def abandoned(cls, reason: str) -> "StreamEnd":
+    def abandoned(cls, reason: str, *, is_routine: bool = False) -> "StreamEnd":
         """This side gave up the stream, or the server ended it with OK although it was needed."""
-        return cls(StreamFacts(None), ConnectionLostError(reason))
+        return cls(StreamFacts(None), ConnectionLostError(reason), is_routine=is_routine)
 
     @classmethod
     def not_needed(cls) -> "StreamEnd":

@@ -77,7 +77,8 @@ class StreamHistory:
             end: the end of the stream.
             endpoint: the endpoint of the stream.
             now: the instant.
-            is_routine: no part failed: the stream was left for a newer token, or for one request that was rejected.
+            is_routine: no part failed: the stream was left for a newer token, for a renewed connection, or for one
+                request that was rejected.
         """
         self.last_error = end.error
         level = logging.DEBUG  # the repetitions of an outage

@@ -99,7 +99,7 @@ class StreamRecovery:
         now = asyncio.get_running_loop().time()
         facts = replace(end.facts, will_retry_differently=will_retry_differently)
         is_put_off = classify_stream(facts) is StreamSituation.PUT_OFF
-        is_routine = is_put_off or (end.facts.delivery is None and self.has_old_token)
+        is_routine = is_put_off or end.is_routine or (end.facts.delivery is None and self.has_old_token)
         self._history.on_failure(end, sub_connection.endpoint_name, now, is_routine=is_routine)
         if is_put_off:
             failures.on_put_off()

@@ -20,7 +20,7 @@ from functools import partial
 from typing import Any, Final, Generic, ParamSpec, TypeAlias, TypeVar
 
 from etcd_aio import codec
-from etcd_aio.balancer import Balancer, Collector, Stream, SubConnection
+from etcd_aio.balancer import Balancer, Collector, Stream, SubConnection, SubConnectionStream
 from etcd_aio.base.aio import start_background_task
 from etcd_aio.base.closing import TwoPartClose, Unwinding
 from etcd_aio.base.deadline import NEVER
@@ -112,7 +112,7 @@ class StreamSupervisor(TwoPartClose, Generic[Request, Reply]):
         self._handler = handler
         self._name = name
         self._task: asyncio.Task[None] | None = None
-        self._stream: Stream | None = None
+        self._stream: SubConnectionStream | None = None
         self._own_end: StreamEnd | None = None  # why this side ends the stream
         self._wait_scope: asyncio.Timeout | None = None  # of a wait that ends once the stream is not needed
         self._sender: StreamSender[Request] = StreamSender(f"etcd_aio {name} sender", self._fail)
@@ -283,9 +283,9 @@ class StreamSupervisor(TwoPartClose, Generic[Request, Reply]):
         # Not at once: the engine may be in the middle of processing a frame.
         asyncio.get_running_loop().call_soon(self._leave, self._stream, reason)
 
-    def _leave(self, stream: Stream | None, reason: str) -> None:
-        if self._stream is stream:
-            self._end_stream(StreamEnd.abandoned(reason))
+    def _leave(self, stream: SubConnectionStream | None, reason: str) -> None:
+        if stream is not None and self._stream is stream:
+            self._end_stream(StreamEnd.abandoned(reason, is_routine=stream.is_renewed))
 
     def _fail(self, error: Exception) -> None:
         """End everything, for an exception that was raised outside of the task."""

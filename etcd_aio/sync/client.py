@@ -192,8 +192,8 @@ class Client(BaseClient, Store):
 
         The namespace is all of the path after its first slash, so it ends as the path does. Name, password, path and
         values are percent-decoded. Options of `Client` that are numbers, flags or words are accepted by name: times as
-        `3s`, `500ms` or seconds, flags as `true` or `false`, None as `none`. With TLS also `ca`, `cert`, `key` and
-        `server_name` of `TLS`.
+        `3s`, `500ms` or seconds, flags as `true` or `false`, None as `none`. With TLS also `ca`, `cert`, `key`,
+        `server_name` and `reconnect` of `TLS`.
 
         Args:
             url: the URL.
@@ -213,7 +213,8 @@ class Client(BaseClient, Store):
         No other method reads the environment. The durations are Go's, such as `5s`. A keepalive
         time below 10 s counts as 10 s, as in Go. `ETCDCTL_INSECURE_TRANSPORT=false` requires TLS, and so does
         `ETCDCTL_INSECURE_DISCOVERY=false` for SRV records. `ETCDCTL_INSECURE_SKIP_TLS_VERIFY=true` is refused: pass
-        `tls=` a context of your own to do that.
+        `tls=` a context of your own to do that. `ETCD_AIO_TLS_RECONNECT=true` is `TLS(reconnect=True)`, if the others
+        ask for TLS.
 
         Args:
             environ: the variables; by default those of this process.

@@ -9,9 +9,13 @@ from typing import Final, Literal, TypeAlias
 from etcd_aio.transport.crowd import shared_patience as shared_patience
 from etcd_aio.transport.framing import check_prefix as check_prefix
 from etcd_aio.transport.interface import BEGINNING as BEGINNING
+from etcd_aio.transport.interface import OF_CLIENT as OF_CLIENT
+from etcd_aio.transport.interface import OF_MEMBER as OF_MEMBER
+from etcd_aio.transport.interface import CertificateRenewal as CertificateRenewal
 from etcd_aio.transport.interface import Collect as Collect
 from etcd_aio.transport.interface import Collector as Collector
 from etcd_aio.transport.interface import Connection as Connection
+from etcd_aio.transport.interface import ConnectionCertificates as ConnectionCertificates
 from etcd_aio.transport.interface import ConnectionOwner as ConnectionOwner
 from etcd_aio.transport.interface import Engine as Engine
 from etcd_aio.transport.interface import EngineFactory as EngineFactory

@@ -108,6 +108,9 @@ async def dial(
         if not over_http1 and agreed != "h2":
             transport.abort()
             raise no_http2_by_alpn(agreed)
+        source, tls = route.target.tls, transport.get_extra_info("ssl_object")
+        if source is not None and not isinstance(source, ssl.SSLContext) and isinstance(tls, ssl.SSLObject):
+            source.on_handshake(tls)
     return transport, protocol
 
 

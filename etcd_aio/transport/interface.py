@@ -29,6 +29,41 @@ class TLSSource(Protocol):
         """The context to verify with, now."""
         ...
 
+    def on_handshake(self, tls: ssl.SSLObject) -> None:
+        """A handshake with the context has succeeded. Must not raise."""
+
+
+OF_CLIENT: Final = "the client's certificate"
+OF_MEMBER: Final = "the member's certificate"
+
+
+class ConnectionCertificates(TLSSource, Protocol):
+    """The source of one connection, which remembers the certificates of its handshakes."""
+
+    @property
+    def is_current(self) -> bool:
+        """Whether the files have not changed since."""
+        ...
+
+    @property
+    def expiry(self) -> tuple[float, str]:
+        """When the first of them expires, in seconds since 1970, and whether it is `OF_CLIENT` or `OF_MEMBER`.
+
+        The instant is infinity if none is known.
+        """
+        ...
+
+
+class CertificateRenewal(TLSSource, Protocol):
+    """The source of a client whose connections are to be renewed with their certificates."""
+
+    async def read(self) -> None:
+        """Read the files again, so that `is_current` tells of their changes."""
+
+    def for_connection(self) -> ConnectionCertificates:
+        """A new source, for all handshakes of one connection."""
+        ...
+
 
 TLSContext: TypeAlias = ssl.SSLContext | TLSSource
 

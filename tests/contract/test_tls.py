@@ -16,7 +16,7 @@ from etcd_aio import TLS, Client, NoAvailableEndpointsError
 from etcd_aio.balancer import parse_endpoint
 from etcd_aio.config import CertificateFiles
 from etcd_aio.errors import ConnectError, TLSError
-from etcd_aio.transport import EngineName, TLSContext
+from etcd_aio.transport import OF_CLIENT, OF_MEMBER, EngineName, TLSContext
 from tests.support.canary import secret
 from tests.support.certificates import refusing_server, server_context, without_chain, write_ca, write_leaf
 from tests.support.scripted import Wire, scripted
@@ -66,6 +66,21 @@ async def verification(name: EngineName, leaf: trustme.LeafCert, tls: TLSContext
 async def test_a_good_certificate(name: EngineName, authority: trustme.CA, files: CertificateFiles) -> None:
     async with example_server(tls=server_context(authority.issue_cert(NAME))) as (port, _):
         await echo(name, port, files)
+
+
+async def test_the_certificates_of_a_connection_are_remembered(
+    name: EngineName, authority: trustme.CA, tmp_path: Path
+) -> None:
+    """Those of both sides, over every engine: for `TLS(reconnect=True)`."""
+    now = datetime.now(UTC).replace(microsecond=0)
+    own = write_leaf(authority.issue_cert("client", not_after=now + timedelta(days=9)), tmp_path, "client")
+    files = CertificateFiles(TLS(ca=write_ca(authority, tmp_path / "ca.pem"), reconnect=True, **own))
+    for days, whose in ((5, OF_MEMBER), (30, OF_CLIENT)):
+        certificates = files.for_connection()
+        leaf = authority.issue_cert(NAME, not_after=now + timedelta(days))
+        async with example_server(tls=server_context(leaf)) as (port, _):
+            await echo(name, port, certificates)
+        assert certificates.expiry == ((now + timedelta(min(days, 9))).timestamp(), whose)
 
 
 async def test_expired(name: EngineName, authority: trustme.CA, files: CertificateFiles) -> None:

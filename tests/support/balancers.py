@@ -10,7 +10,7 @@ from etcd_aio import codec, pb
 from etcd_aio.balancer import Balancer, Choice, Endpoint, PolicyName, SubConnection, parse_endpoints
 from etcd_aio.methods import STATUS
 from etcd_aio.observing import EndpointChange
-from etcd_aio.transport import RequestMetadata
+from etcd_aio.transport import CertificateRenewal, RequestMetadata
 from tests.support.fake_engine import FakeAttempt, FakeEngine, FakeMember, Refuse
 from tests.support.virtual_time import turns
 
@@ -30,6 +30,7 @@ class BalancerWorld:
         *,
         fail_fast: bool = False,
         on_change: Callable[[EndpointChange], None] | None = None,
+        certificates: CertificateRenewal | None = None,
     ) -> None:
         self.loop = asyncio.get_running_loop()
         self.engine = FakeEngine()
@@ -37,11 +38,12 @@ class BalancerWorld:
             parse_endpoints(endpoints) if endpoints else (),
             self.engine,
             metadata=RequestMetadata("3.7", require_leader=True),
-            tls_for=plaintext,
+            tls_for=plaintext if certificates is None else lambda endpoint: certificates,
             policy=policy,
             fail_fast=fail_fast,
             random=chance,
             on_change=on_change,
+            certificates=certificates,
         )
 
     def __getitem__(self, name: str) -> FakeMember:

@@ -18,7 +18,7 @@ _DEFAULT_NAMESPACE: Final = "tooz/"
 _DEFAULT_TIMEOUT: Final = 30  # seconds, as of tooz's other drivers
 _DEFAULT_CALL_TIMEOUT: Final = 10  # seconds; a member may need 7 to tell that a write was lost with the leader
 _TLS_FILES: Final = {"ca_cert": "ca", "cert_cert": "cert", "cert_key": "key"}  # as tooz's etcd3gw driver calls them
-_TLS_OPTIONS: Final = frozenset({"ca", "cert", "key", "server_name"})
+_TLS_OPTIONS: Final = frozenset({"ca", "cert", "key", "server_name", "reconnect"})
 _OF_TOOZ: Final = frozenset({"executor"})
 _FLAGS: Final = {"true": True, "false": False}
 

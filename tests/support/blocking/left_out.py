@@ -98,6 +98,7 @@ LEFT_OUT: Final[Mapping[str, str]] = {
     "test_peer_cost": _TRANSPORT,
     "test_queues::test_a_full_store_refuses_puts_and_serves_takes": _ORDER,
     "test_recipe_matrix::test_a_full_store_refuses_what_adds_and_what_was_begun_is_ended": _INTERNALS,
+    "test_renewal": _INTERNALS,
     "test_rwlocks::test_entering_a_read_write_lock_itself_says_what_to_enter": _TEXT,
     "test_semaphores::test_a_holder_that_cannot_wake_the_next_waiter_stops_to_try_when_the_client_is_closed": _TASKS,
     "test_sessions::test_run_ends_with_its_session": _WORK,

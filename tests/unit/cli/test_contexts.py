@@ -29,6 +29,15 @@ def test_flags_win_over_variables_and_these_over_the_context() -> None:
     assert connection({"discovery_srv": "example.com"}, {}).setting("endpoints") == ""
 
 
+def test_a_variable_has_connections_renewed() -> None:
+    environ = {"ETCDCTL_INSECURE_TRANSPORT": "false", "ETCD_AIO_TLS_RECONNECT": "true"}
+    settings = connection({}, environ, Context("x", {}))
+    assert settings.client()._balancer._renewer is not None
+    assert settings.unknown_variables == ()
+    del environ["ETCD_AIO_TLS_RECONNECT"]
+    assert connection({}, environ, Context("x", {})).client()._balancer._renewer is None
+
+
 def test_another_user_does_not_get_the_password_of_the_context() -> None:
     with pytest.raises(Failure, match="no terminal"):
         connection({"user": "other"}, {}).client()

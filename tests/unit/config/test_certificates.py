@@ -13,6 +13,7 @@ import pytest
 import trustme
 
 from etcd_aio.config import TLS, CertificateFiles
+from etcd_aio.config.certificates import Loaded
 from etcd_aio.errors import ConfigError
 from tests.support.canary import CANARY, secret
 from tests.support.certificates import encrypted, write_ca, write_leaf
@@ -38,8 +39,8 @@ def own(authority: trustme.CA, tmp_path: Path) -> dict[str, Any]:
 def built(**options: Any) -> ssl.SSLContext:
     files = CertificateFiles(TLS(**options))
     files.check()
-    assert files._context is not None
-    return files._context
+    assert files._loaded is not None
+    return files._loaded.context
 
 
 def trusted(context: ssl.SSLContext) -> int:
@@ -286,7 +287,7 @@ async def test_many_who_ask_share_one_reading_and_one_who_gives_up_disturbs_nobo
     may_go, readings = threading.Event(), []
     read = files._read
 
-    def slow() -> ssl.SSLContext:
+    def slow() -> Loaded:
         readings.append(1)
         assert may_go.wait(5)
         return read()

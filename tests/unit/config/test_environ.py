@@ -77,3 +77,22 @@ def test_what_cannot_work(variables: dict[str, str], says: str) -> None:
 def test_who_brings_his_own_tls_is_asked_nothing_about_it() -> None:
     variables = {"ETCDCTL_INSECURE_SKIP_TLS_VERIFY": "true", "ETCDCTL_CERT": "only", "ETCDCTL_ENDPOINTS": "m1"}
     assert read_environment(variables, has_tls=True) == Settings(("m1",))
+
+
+@pytest.mark.parametrize(
+    ("variables", "tls"),
+    [
+        ({"ETCDCTL_CACERT": "ca", "ETCD_AIO_TLS_RECONNECT": "true"}, {"ca": "ca", "reconnect": True}),
+        ({"ETCDCTL_CACERT": "ca", "ETCD_AIO_TLS_RECONNECT": "0"}, {"ca": "ca", "reconnect": False}),
+        ({"ETCDCTL_CACERT": "ca", "ETCD_AIO_TLS_RECONNECT": ""}, {"ca": "ca"}),
+        ({"ETCDCTL_INSECURE_TRANSPORT": "false", "ETCD_AIO_TLS_RECONNECT": "true"}, {"reconnect": True}),
+        ({"ETCD_AIO_TLS_RECONNECT": "true"}, None),
+    ],
+)
+def test_connections_are_renewed_if_the_variables_ask_for_tls(variables: dict[str, str], tls: object) -> None:
+    assert read_environment(variables).tls == tls
+
+
+def test_a_switch_for_renewed_connections_that_is_none() -> None:
+    with pytest.raises(ConfigError, match="ETCD_AIO_TLS_RECONNECT must be true or false"):
+        read_environment({"ETCDCTL_CACERT": "ca", "ETCD_AIO_TLS_RECONNECT": "yes"})

@@ -27,6 +27,7 @@ KEY = f"-----BEGIN PRIVATE KEY-----\n{CANARY}\n-----END PRIVATE KEY-----\n"
         {"cert": "c.pem", "key": "c.pem", "key_password": secret()},
         {"cert": "c.pem", "key": "c.pem", "key_password": secret().encode()},
         {"cert": "c.pem", "key": "c.pem", "key_password": secret},
+        {"reconnect": True},
         *[{"server_name": name} for name in ("etcd", "m1.etcd.test", "xn--bcher-kva.test", "127.0.0.1", "::1", "a_b")],
     ],
 )
@@ -54,6 +55,7 @@ def test_what_can_work_is_taken(options: dict[str, Any]) -> None:
         ({"cert": "c.pem", "key": "k.pem", "key_password": 7}, "key_password must be"),
         *[({"server_name": name}, "server_name must be") for name in ("", ".a", "a b", "*.test", "b\xfc", 3, b"a")],
         ({"insecure_skip_server_verification": 1}, "must be True or False"),
+        ({"reconnect": "true"}, "reconnect must be True or False"),
     ],
 )
 def test_what_cannot_work_is_refused_and_never_repeated(options: dict[str, Any], text: str) -> None:
@@ -67,6 +69,8 @@ def test_it_cannot_be_changed() -> None:
     with pytest.raises(AttributeError, match="immutable"):
         tls.ca = "other.pem"
     with pytest.raises(AttributeError, match="immutable"):
+        tls.reconnect = True
+    with pytest.raises(AttributeError, match="immutable"):
         del tls.ca
     with pytest.raises(AttributeError):
         tls.other = 1
@@ -76,6 +80,7 @@ def test_it_shows_paths_and_no_secret() -> None:
     tls = TLS(ca=Path("a/ca.pem"), cert="c.pem", key="k.pem", key_password=secret(), server_name="etcd")
     assert repr(tls) == "TLS(ca='a/ca.pem', cert='c.pem', key='k.pem', server_name='etcd', key_password=<hidden>)"
     assert str(tls) == repr(tls)
+    assert repr(TLS(reconnect=True)) == "TLS(reconnect=True)"
     assert repr(TLS(ca=PEM)) == repr(TLS(ca=PEM.encode())) == "TLS(ca=<PEM>)"
     assert CANARY not in "".join(repr(getattr(tls, name)) for name in TLS.__slots__)
     assert tls.ask_key_password() == secret()

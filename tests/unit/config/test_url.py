@@ -35,6 +35,11 @@ from etcd_aio.errors import ConfigError
         ("etcd+srv://example.com", Settings(discovery_srv="example.com")),
         ("etcd+srv://example.com/app/", Settings(discovery_srv="example.com", options={"namespace": "app/"})),
         (
+            "etcds://m1/?ca=ca.pem&reconnect=true",
+            Settings(("https://m1",), tls={"ca": "ca.pem", "reconnect": True}),
+        ),
+        ("etcds://m1/?reconnect=0", Settings(("https://m1",), tls={"reconnect": False})),
+        (
             "etcds+srv://example.com/?discovery_srv_name=dev",
             Settings(discovery_srv="example.com", tls={}, options={"discovery_srv_name": "dev"}),
         ),
@@ -63,6 +68,8 @@ def test_urls(url: str, expected: Settings) -> None:
         ("etcd://m1/%ff", "UTF-8"),
         ("etcd://m1/?namespace=", "namespace must not be empty"),
         ("etcd://m1/#top", "%23"),
+        ("etcd://m1/?reconnect=true", "begins with etcds"),
+        ("etcds://m1/?reconnect=c4n4ry", "reconnect must be true or false"),
         ("etcd://m1 ", "white space"),
         ("etcd://m1\n", "white space"),
         ("etcd://root@m1", "name and a password"),

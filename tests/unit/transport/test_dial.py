@@ -201,6 +201,9 @@ async def test_files_that_are_not_read_in_time_are_told() -> None:
             await asyncio.Event().wait()
             raise AssertionError
 
+        def on_handshake(self, tls: ssl.SSLObject) -> None:
+            raise AssertionError
+
     with pytest.raises(ConnectError, match="certificate files were not read"):
         await find_route(Target("m1", 1, "", "a", Slow(), "a"), Names(), 0.01)
 
