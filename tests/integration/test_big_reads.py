@@ -1,4 +1,4 @@
-"""Large reads beside a watch and a lease on one client, over TLS; and the same with Go's client (etcd-io/etcd#15402)."""
+"""Large reads beside a watch and a lease on one client, over TLS, beside the same in Go (etcd-io/etcd#15402)."""
 
 from pathlib import Path
 
