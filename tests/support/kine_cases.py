@@ -9,6 +9,7 @@ import pytest
 
 from etcd_aio import Client, Key, TxnResult, op
 from etcd_aio.errors import MalformedReplyError, NotSupportedByServerError
+from etcd_aio.mirror import Mirror
 from tests.support.command_line import run
 from tests.support.recipe_cases import CASES as RECIPES
 
@@ -303,6 +304,34 @@ async def _stm(client: Client, name: str, endpoint: str) -> None:
     await client.stm(both)
 
 
+async def _kubernetes(client: Client, name: str, endpoint: str) -> None:
+    calls = client.kubernetes()
+    created = await calls.optimistic_put(f"{name}/a", "v1", 0)
+    changed = await calls.optimistic_put(f"{name}/a", "v2", created.revision)
+    assert (created.succeeded, changed.succeeded) == (True, True)
+    for late in (
+        await calls.optimistic_put(f"{name}/a", "v3", created.revision),
+        await calls.optimistic_put(f"{name}/a", "v3", 0),
+        await calls.optimistic_delete(f"{name}/a", created.revision),
+    ):
+        assert not late.succeeded
+        assert late.kv is not None
+        assert late.kv.text() == "v2"
+    await calls.optimistic_put(f"{name}/b", "v", 0)
+    page = await calls.list(f"{name}/", limit=1)
+    rest = await calls.list(f"{name}/", limit=1, continue_key=page.next_key, revision=page.revision)
+    assert [kv.text() for kv in (*page.kvs, *rest.kvs)] == ["v2", "v"]
+    assert await calls.count(f"{name}/") == 2
+    assert (await calls.optimistic_delete(f"{name}/a", changed.revision)).succeeded
+    assert (await calls.get(f"{name}/a")).kv is None
+
+
+async def _mirror(client: Client, name: str, endpoint: str) -> None:
+    await _fill(client, name)
+    async with Client(endpoint) as other:
+        await Mirror(client, other, prefix=f"{name}/", to_prefix=f"{name}-copy/").run()
+
+
 async def _compact(client: Client, name: str, endpoint: str) -> None:
     first = (await client.put(name, "1")).header.revision
     last = (await client.put(name, "2")).header.revision
@@ -360,13 +389,16 @@ CASES: Final = (
         "`put` with `ignore_value` or `ignore_lease`", "refused", "",
         _call(lambda client: client.put("x", ignore_value=True)),
     ),
+    KineCase("`client.kubernetes()`: all of it", "works", "the best way to write on kine", _kubernetes),
     KineCase("`put(if_missing=True)`", "works", "", _create),
     KineCase(
         "a txn that puts the key whose `mod_revision` it compares, with a `get` of it otherwise",
         "works", "the put detaches the key from its lease", _update,
     ),
-    KineCase("`update`", "refused", "but for a key that is missing; use the txn above", _update_existing),
-    KineCase("`delete`", "refused", "use the txn of the next row", _call(lambda client: client.delete("x"))),
+    KineCase(
+        "`update`", "refused", "but for a key that is missing; use `kubernetes().optimistic_put`", _update_existing,
+    ),
+    KineCase("`delete`", "refused", "use `kubernetes().optimistic_delete`", _call(lambda client: client.delete("x"))),
     KineCase(
         "a txn that deletes the key whose `mod_revision` it compares, with a `get` of it otherwise",
         "works", "", _delete,
@@ -431,6 +463,7 @@ CASES: Final = (
             ("Barrier", "barrier"), ("DoubleBarrier", "double barrier"), ("Group", "group"), ("Schedule", "schedule"),
         )
     ),
+    KineCase("a mirror that writes to kine", "refused", "", _mirror),
     KineCase("`compact`", "works with limits", "kine keeps the last thousand revisions all the same", _compact),
     KineCase("`cluster.members`", "works with limits", "one member, whose id is 0", _members),
     KineCase("changes of the members", "refused", "", _call(lambda client: client.cluster.remove(1))),
