@@ -173,6 +173,7 @@ def examples(session: nox.Session) -> None:
 def nightly(session: nox.Session) -> None:
     """Everything: both engines, all examples of the property tests, slow tests; in Python's development mode."""
     install(session, "test")
+    session.run("python", "-m", "tests.support.kine", success_codes=[0, 1])
     limit = ("-o", "faulthandler_timeout=1800")  # the largest tests take minutes in development mode
     run_tests(session, "--nightly", *limit, *session.posargs, waits=True, is_development=True)
     if not session.posargs:
@@ -255,9 +256,10 @@ def servers(session: nox.Session) -> None:
 
 @nox.session
 def compat(session: nox.Session) -> None:
-    """The integration suite on etcd 3.4, 3.5, 3.6 and 3.7, one after the other; `-- 3.4` for one of them."""
+    """The integration suite on etcd 3.4 to 3.7 and the newest pre-release, one after the other; `-- 3.4` for one."""
     install(session, "test")
     get_servers(session)
+    get_servers(session, "3.8.0-alpha.0")  # the tests use it only where they ask for it
     session.run("python", "-m", "tests.compat", *session.posargs)
 
 

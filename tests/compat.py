@@ -20,6 +20,7 @@ from etcd_aio.testing import EtcdBinary, available_etcds
 from etcd_aio.testing.binaries import BINARY_VARIABLE, fits
 
 SUPPORTED = ("3.4", "3.5", "3.6", "3.7")
+NEXT = "3.8"  # which runs, too, where its pre-release is found
 ROOT = Path(__file__).parent.parent
 
 
@@ -100,7 +101,7 @@ def main(arguments: Sequence[str]) -> int:
     binaries = available_etcds()
     outcomes: list[Outcome] = []
     try:
-        for wanted in versions or SUPPORTED:
+        for wanted in versions or (*SUPPORTED, NEXT):
             binary = choose(wanted, binaries)
             outcomes.append(Outcome(wanted) if binary is None else run(wanted, binary, for_pytest))
     finally:

@@ -8,7 +8,8 @@ import pytest
 
 from etcd_aio import methods
 from etcd_aio.testing import EtcdBinary
-from etcd_aio.testing.build import RELEASED
+from etcd_aio.testing.binaries import fits
+from etcd_aio.testing.build import RELEASED, UPCOMING
 from tests import compat
 from tests.compat import Outcome, choose, counted, main, table
 
@@ -72,8 +73,20 @@ def test_every_version_is_run_and_one_that_is_not_found_is_only_told(
 ) -> None:
     assert main([]) == 1
     assert runs == [("/3.4.25", []), ("/3.5.35", []), ("/3.7.3", [])]
-    assert "3.6     not found" in capsys.readouterr().out
+    told = capsys.readouterr().out
+    assert "3.6     not found" in told
+    assert "3.8     not found" in told, "it is optional"
     assert "ETCD_AIO_TEST_ETCD" not in os.environ
+
+
+def test_a_pre_release_of_the_next_version_runs_where_it_is_found(
+    runs: list[tuple[str, list[str]]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    newest = EtcdBinary(Path("/3.8.0-alpha.0"), "3.8.0-alpha.0", "cache")
+    monkeypatch.setattr(compat, "available_etcds", lambda: (BINARIES[0], newest))
+    assert main([]) == 0
+    assert runs == [("/3.7.3", []), ("/3.8.0-alpha.0", [])]
+    assert fits(compat.NEXT, UPCOMING)
 
 
 def test_without_a_failure_it_is_content(runs: list[tuple[str, list[str]]]) -> None:

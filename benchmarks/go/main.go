@@ -1,6 +1,6 @@
 // Drives the official Go client. ../drivers/loop.py documents the protocol. The names and sizes are those of
 // ../workload.py; every reply is checked against them. With -member it stands in a queue instead, see turns.go; with
-// -cache it keeps a prefix in memory, see cache.go.
+// -cache it keeps a prefix in memory, see cache.go; with -big-reads it reads much over TLS, see bigreads.go.
 package main
 
 import (
@@ -33,6 +33,7 @@ func main() {
 	prefix := flag.String("prefix", "", "prefix of every key")
 	failover := flag.Bool("failover", false, "speak the protocol of ../failover/driver.py")
 	cache := flag.Bool("cache", false, "measure a prefix in memory; see cache.go")
+	bigReads := flag.String("big-reads", "", "the file of a CA: read much over TLS; see bigreads.go")
 	member := flag.String("member", "", "lock, read, write or election: hold -name once, until the next line of stdin")
 	name := flag.String("name", "", "of the lock or election, for -member")
 	value := flag.String("value", "", "of the candidate, for -member")
@@ -42,10 +43,16 @@ func main() {
 		serveFailover(strings.Split(*endpoints, ","), *prefix)
 		return
 	}
-	client, err := clientv3.New(clientv3.Config{
-		Endpoints:   strings.Split(*endpoints, ","),
-		DialTimeout: 5 * time.Second,
-	})
+	config := clientv3.Config{Endpoints: strings.Split(*endpoints, ","), DialTimeout: 5 * time.Second}
+	if *bigReads != "" {
+		authority, err := withAuthority(*bigReads)
+		if err != nil {
+			say(map[string]any{"error": err.Error()})
+			os.Exit(1)
+		}
+		config.TLS = authority
+	}
+	client, err := clientv3.New(config)
 	if err != nil {
 		say(map[string]any{"error": err.Error()})
 		os.Exit(1)
@@ -59,6 +66,13 @@ func main() {
 		}
 		defer other.Close()
 		serveCache(client, other)
+		return
+	}
+	if *bigReads != "" {
+		if err := serveBigReads(client); err != nil {
+			say(map[string]any{"error": err.Error()})
+			os.Exit(1)
+		}
 		return
 	}
 	if *member != "" {

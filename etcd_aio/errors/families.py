@@ -147,7 +147,7 @@ class DataLossError(ServerError):
 
 
 class NotSupportedByServerError(ServerError, NotImplementedError):
-    """The server does not have this RPC or option: it is too old, or a proxy does not pass it on.
+    """The server does not have this RPC or option: it is too old or not etcd, or a proxy does not pass it on.
 
     Attributes:
         feature: the missing feature, such as "Maintenance/Downgrade"; empty if unknown.

@@ -74,6 +74,20 @@ ROWS: Final[tuple[Row, ...]] = (
 BY_MESSAGE: Final[Mapping[str, Row]] = MappingProxyType({row.message: row for row in ROWS})
 """The row of each text."""
 
+NOT_SUPPORTED: Final[frozenset[str]] = frozenset(
+    {"etcdserver: unsupported operations in txn request", "etcdserver: unsupported options in watch request"}
+    | {
+        f"{call} is not supported"
+        for call in (
+            *("lease revoke", "lease keep alive", "lease time to live", "lease leases"),
+            *("alarm", "defragment", "hash", "hash kv", "snapshot", "move leader", "downgrade"),
+            *("member add", "member remove", "member update", "member promote"),
+        )
+    }
+)
+"""Texts of kine, which has a part of etcd's API, for what it lacks; it sends them with other statuses than
+UNIMPLEMENTED."""
+
 BY_CODE: Final[Mapping[StatusCode, type[ServerError]]] = MappingProxyType(
     {code: error for error, code in _classes(families) if "default_code" in vars(error)}
 )
@@ -107,6 +121,8 @@ def server_error(code: StatusCode | None, message: str, *, feature: str = "", ne
         return row.error(message, code=row.code if code is None else code)
     if code is None:
         code = StatusCode.UNKNOWN
+    if message in NOT_SUPPORTED:
+        return NotSupportedByServerError(message, code=code, feature=feature)
     if code is StatusCode.UNIMPLEMENTED:
         return NotSupportedByServerError(sanitize(message), code=code, feature=feature, needs=needs)
     return BY_CODE[code](sanitize(message), code=code)

@@ -196,7 +196,7 @@ class Key:
     @property
     def missing(self) -> Compare:
         """The key does not exist; for a range: no key does."""
-        return self.version == 0
+        return self.mod_revision == 0  # the form that kine knows, too
 
     @when_constructed
     def __repr__(self) -> str:

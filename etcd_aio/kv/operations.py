@@ -296,6 +296,8 @@ class TxnOp(KVOperation[TxnResult]):
         header = reply.header if reply.header.revision else outer
         operations = self.then if reply.succeeded else self.otherwise
         if not operations:
+            if reply.responses and not (self.when or reply.succeeded):  # kine answers a delete so that it has not done
+                raise MalformedReplyError("a txn without conditions was answered as if one did not hold")
             return TxnResult(reply.succeeded, header)
         if len(reply.responses) != len(operations):
             text = f"a txn of {len(operations)} operations was answered by {len(reply.responses)} responses"

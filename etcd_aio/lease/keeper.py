@@ -25,6 +25,7 @@ from etcd_aio.errors import (
     LeaseExpiredError,
     LeaseLostError,
     LeaseNotFoundError,
+    NotSupportedByServerError,
     PermissionDeniedError,
 )
 from etcd_aio.lease.clock import LeaseClock, LeaseClockAdapter
@@ -149,6 +150,10 @@ class LeaseKeeper:
             if result.is_expired:
                 raise LeaseNotFoundError from error
             return LeaseGrantResult(result.header, id, result.granted_ttl)
+        if reply.id != id:
+            # kine does so: its leases have their TTLs as ids, and an id that it does not know as a TTL, of centuries.
+            text = f"the server answered with lease 0x{reply.id:x}, so it has no leases like etcd's"
+            raise NotSupportedByServerError(text, feature=LEASE_GRANT.name)
         return grant_result(reply)
 
     async def revoke(self, id: int, timeout: Timeout, retry: RetryMode | None = None) -> LeaseRevokeResult:

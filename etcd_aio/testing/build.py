@@ -17,6 +17,9 @@ from etcd_aio.testing.errors import EtcdBuildError
 RELEASED: Final = ("3.7.3", "3.6.16", "3.5.35", "3.4.25")
 """The newest patch of every minor version that etcd maintains, and one of 3.4."""
 
+UPCOMING: Final = "3.8.0-alpha.0"
+"""The newest pre-release of the next minor version: built on request, and used by tests that ask for it only."""
+
 # Before 3.5 the module's path does not end in its major version, so Go resolves these releases by commit only.
 _COMMITS: Final[Mapping[str, str]] = {"3.4.25": "v0.5.0-alpha.5.0.20230414071934-94593e63d45c"}
 
@@ -44,8 +47,13 @@ _MODULE = """module etcd_aio/testserver
 
 go 1.21
 
-require {module} {version}
+require (
+{requirements}
+)
 """
+
+# A pre-release of the server's module requires the earlier release of these, so all are named.
+_MODULES: Final = ("api", "client/pkg", "client", "pkg", "server")
 
 
 def build_servers(versions: Sequence[str] = RELEASED, *, cache: Path | None = None) -> tuple[EtcdBinary, ...]:
@@ -92,8 +100,9 @@ def _build_one(version: str, cache: Path | None) -> EtcdBinary:
 def _sources(version: str) -> tuple[str, str]:
     """`main.go` and `go.mod`."""
     if version in _COMMITS:
-        return _MAIN_3_4, _MODULE.format(module="go.etcd.io/etcd", version=_COMMITS[version])
-    return _MAIN, _MODULE.format(module="go.etcd.io/etcd/server/v3", version=f"v{version}")
+        return _MAIN_3_4, _MODULE.format(requirements=f"\tgo.etcd.io/etcd {_COMMITS[version]}")
+    lines = (f"\tgo.etcd.io/etcd/{module}/v3 v{version}" for module in _MODULES)
+    return _MAIN, _MODULE.format(requirements="\n".join(lines))
 
 
 def _run(command: Sequence[str], folder: Path, version: str) -> None:

@@ -5,7 +5,7 @@ is about. Only a refusal may lack it; it is about the oldest unanswered creation
 creations can be unanswered at once. Other peers choose the ids themselves: etcd's grpc-proxy does, and answers out of
 order too. The first answer on a stream shows which kind the peer is, so the first creation goes alone. A peer that
 chooses the ids gets one creation after the other, and each answer is about that one. The ids that are chosen here begin
-above all ids that peers choose.
+above all ids that peers choose. kine refuses a creation that carries an id: the next ones on that stream carry none.
 """
 
 from typing import Final
@@ -32,12 +32,14 @@ class Creations:
 
     Attributes:
         takes_ids: the peer is known to give watches the ids that are chosen here.
+        sends_ids: creations carry ids; False once the peer has refused one for that.
         unanswered: the watches by their chosen ids, the oldest first; some may have ended.
     """
 
     def __init__(self, *, is_careful: bool = False) -> None:
         self._is_careful = is_careful
         self.takes_ids = False
+        self.sends_ids = True
         self._next_id = FIRST_ID
         self.unanswered: dict[int, WatchState] = {}
 
@@ -52,11 +54,11 @@ class Creations:
         return next(iter(self.unanswered.values()), None)
 
     def begin(self, watch: WatchState) -> int:
-        """Note that the creation of a watch is sent; returns the id for it."""
+        """Note that the creation of a watch is sent; returns the id that it carries, or 0 for none."""
         watch_id = self._next_id
         self._next_id += 1
         self.unanswered[watch_id] = watch
-        return watch_id
+        return watch_id if self.sends_ids else 0
 
     def answered(self, reply: WatchReply) -> WatchState | None:
         """Remove and return the watch whose creation this answers; None if it answers none.

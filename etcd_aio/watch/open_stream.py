@@ -24,6 +24,7 @@ from etcd_aio.errors import (
     CompactedError,
     EmptyWatcherRangeError,
     EtcdError,
+    NotSupportedByServerError,
     PermissionDeniedError,
     RetryHint,
     ServerError,
@@ -214,7 +215,12 @@ class OpenStream:
             self._watches.refused[watch] = None
             if self._watches.owner.renew_token(error, watch):
                 return
-        if isinstance(error, EmptyWatcherRangeError):
+        creations = self.creations
+        if isinstance(error, NotSupportedByServerError) and creations.sends_ids and not creations.takes_ids:
+            creations.sends_ids = False  # perhaps it was refused for its id
+            watch.move(Phase.WAITING)
+            self.waiting.appendleft(watch)
+        elif isinstance(error, EmptyWatcherRangeError):
             # No such range is sent. etcd also answers this for every range on a stream that it has begun to close.
             self._give_up_reason = "the member is closing the stream"
             watch.move(Phase.WAITING)  # it is created on the next one

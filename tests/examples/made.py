@@ -43,6 +43,7 @@ from release.public import PUBLIC
 from tests.evidence import page, results
 from tests.examples.blocks import read
 from tests.examples.paths import PAGES, ROOT
+from tests.support.kine_cases import CASES as KINE_CASES
 
 
 def table(head: Iterable[str], rows: Iterable[Iterable[str]], numbers: int = 0) -> str:
@@ -271,6 +272,24 @@ def cache() -> str:
         shown = [f"{found:.0f}{unit}" if abs(found) >= 100 else f"{found:.2f}{unit}" for found in _values(figure)]
         rows.append((figure["text"], *shown, *[""] * (2 - len(shown))))
     return table(("what", "etcd_aio", "Go, by hand"), rows, numbers=2)
+
+
+def big_reads() -> str:
+    """Large reads beside a watch, of this client and the official Go client, from the result file."""
+    measured = json.loads(read(ROOT / "docs" / "big_reads.json"))
+    rows = []
+    for result in measured["results"]:
+        for client in ("etcd_aio", "go"):
+            found = result[client]
+            times = (f"{found[name] * 1000:.0f} ms" for name in ("p50", "p99", "longest"))
+            rows.append((result["server"], client, *times, str(found["lost"]), str(found["reads"])))
+    return table(("etcd", "client", "p50", "p99", "longest", "events lost", "reads of 10 MB"), rows, numbers=5)
+
+
+def kine() -> str:
+    """What works on kine."""
+    rows = ((case.what, case.verdict, case.note) for case in KINE_CASES)
+    return table(("call", "on kine", ""), rows)
 
 
 def _values(figure: Mapping[str, float | None]) -> list[float]:
@@ -540,7 +559,7 @@ MADE: Final[Mapping[str, Callable[[], str]]] = {
     function.__name__: function
     for function in (
         *(verdicts, stream_verdicts, remedies, repeatable, defaults),
-        *(policies, performance, accelerator, apart, blocking, locks, elections, cache),
+        *(policies, performance, accelerator, apart, blocking, locks, elections, cache, big_reads, kine),
         *(failover_reads, failover_writes, error_tree, errors),
         *(evidence_claims, evidence_releases, evidence_clients, evidence_faults, evidence_sabotages),
         *(client_options, client_calls),

@@ -253,4 +253,6 @@ def test_every_refusal_of_the_fake_is_one_of_real_servers(truth: Truth) -> None:
 
 
 def test_the_fake_is_compared_with_what_users_run() -> None:
+    if "-" in find_etcd().version:
+        pytest.skip(f"etcd {find_etcd().version} is a pre-release, which the fake does not follow")
     assert find_etcd().version.startswith(tuple(version.rpartition(".")[0] for version in VERSIONS))

@@ -23,7 +23,7 @@ from tests.support.auth import QUICK_LOGINS, ROOT, enable_auth
 from tests.support.http1_proxies import PROXIES, ProxyName, Relay, http1_proxy
 from tests.support.servers import QUICK_ELECTIONS
 from tests.support.stream_server import stream_server
-from tests.support.versions import is_at_least, need, need_beside
+from tests.support.versions import is_at_least, need, need_beside, skip_on
 from tests.support.watch_history import Follower, Writes, caught_up, following, read_history
 
 pytestmark = [pytest.mark.anyio, pytest.mark.cluster]
@@ -165,6 +165,7 @@ async def use_for_seconds(client: Client) -> None:
 async def test_tokens_that_are_no_longer_good_are_replaced_and_streams_go_on() -> None:
     need_streams()
     need("3.4.25", "3.5.8", why="older ones say 'permission denied' of a token that expired, which ends a watch")
+    skip_on("3.8.0-alpha.0", why="its gateway takes no tokens on WebSockets (etcd-io/etcd#21929)")
     async with EtcdServer(flags=[QUICK_LOGINS, "--auth-token-ttl=1"]) as server:
         await enable_auth(server)
         async with Client(server.endpoint, engine="gateway", auth=ROOT, allow_insecure_auth=True, timeout=20) as client:

@@ -119,7 +119,8 @@ async def test_in_a_full_store_a_job_is_completed_and_none_is_claimed(caplog: py
             assert await queue.size() == 2
             waiting = asyncio.ensure_future(anext(worker))
             await asyncio.sleep(1.0)
-            if not server.version.startswith("3.4."):  # it lets puts of nested txns through (etcd-io/etcd#22139)
+            # These let puts of nested txns through (etcd-io/etcd#22139).
+            if not server.version.startswith(("3.4.", "3.8.0-alpha.0")):
                 assert not waiting.done()
                 assert "no job is claimed while the store is full" in caplog.text
             waiting.cancel()

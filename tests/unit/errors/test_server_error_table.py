@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from etcd_aio import errors
 from etcd_aio.errors import RetryHint, ServerError, StatusCode, server_error
 from etcd_aio.errors.attempt import MAX_MESSAGE_BYTES
-from etcd_aio.errors.server_error_table import BY_CODE, BY_MESSAGE, ROWS, Row
+from etcd_aio.errors.server_error_table import BY_CODE, BY_MESSAGE, NOT_SUPPORTED, ROWS, Row
 
 # What etcd 3.7 lists, in its order: our class, the status, the text behind "etcdserver: ".
 ETCD_LIST = """
@@ -459,3 +459,12 @@ def test_every_error_survives_pickling_and_copying(row: Row) -> None:
         assert twin.code is StatusCode.INTERNAL
         assert twin.maybe_applied
         assert twin.__notes__ == error.__notes__
+
+
+@pytest.mark.parametrize("message", sorted(NOT_SUPPORTED))
+@pytest.mark.parametrize("code", [StatusCode.UNKNOWN, StatusCode.INVALID_ARGUMENT], ids=lambda code: code.name)
+def test_what_kine_lacks_is_not_supported_whatever_its_status(message: str, code: StatusCode) -> None:
+    error = server_error(code, message, feature="Lease/LeaseRevoke", needs="3.5")
+    assert isinstance(error, errors.NotSupportedByServerError)
+    assert (error.code, error.is_definite) == (code, True)
+    assert str(error) == f"Lease/LeaseRevoke is not served here: {message}", "no release of etcd helps"

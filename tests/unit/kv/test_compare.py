@@ -47,9 +47,9 @@ def test_each_property_of_a_key_can_be_compared() -> None:
     assert (key.lease == Leased(2)) == Compare(K, CompareTarget.LEASE, equal, 2)
 
 
-def test_exists_and_missing_compare_the_version_with_zero() -> None:
+def test_exists_and_missing_compare_a_number_that_a_missing_key_has_as_zero() -> None:
     assert Key("k").exists == (Key("k").version > 0)
-    assert Key("k").missing == (Key("k").version == 0)
+    assert Key("k").missing == (Key("k").mod_revision == 0)
 
 
 def test_a_key_takes_every_form_of_a_range() -> None:

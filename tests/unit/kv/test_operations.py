@@ -199,7 +199,7 @@ def test_the_request_of_a_txn() -> None:
     )
     nested = pb.TxnRequest(success=[pb.RequestOp(request_delete_range=pb.DeleteRangeRequest(key=b"d"))])
     assert txn_request(txn) == pb.TxnRequest(
-        compare=[pb.Compare(result=_IS.EQUAL, target=_OF.VERSION, key=b"k", version=0)],
+        compare=[pb.Compare(result=_IS.EQUAL, target=_OF.MOD, key=b"k", mod_revision=0)],
         success=[
             pb.RequestOp(request_put=pb.PutRequest(key=b"k", value=b"v")),
             pb.RequestOp(request_txn=nested),
@@ -329,6 +329,13 @@ def test_a_nested_txn_has_the_header_of_the_outer() -> None:
 def test_responses_to_no_operation_are_left_out() -> None:
     reply = pb.TxnResponse(header=wire_header(), succeeded=True, responses=[pb.ResponseOp(response_range=wire_range())])
     assert txn_result(reply, op.txn()) == TxnResult(True, HEADER)
+
+
+def test_a_txn_without_conditions_cannot_have_failed() -> None:
+    """kine answers so to a delete that it has not done; an empty txn would seem to have done it."""
+    reply = pb.TxnResponse(header=wire_header(), responses=[pb.ResponseOp(response_range=wire_range())])
+    with pytest.raises(MalformedReplyError, match="without conditions"):
+        txn_result(reply, op.txn(then=[op.get("k"), op.delete("k")]))
 
 
 def answered_in_turn(*responses: RangeResult | PutResult, then: tuple[Op, ...]) -> TxnResult:

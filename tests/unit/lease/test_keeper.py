@@ -15,6 +15,7 @@ from etcd_aio.errors import (
     LeaseNotFoundError,
     NoAvailableEndpointsError,
     NoLeaderError,
+    NotSupportedByServerError,
     PermissionDeniedError,
 )
 from etcd_aio.lease.keepalive_schedule import LeaseState
@@ -380,3 +381,21 @@ async def test_lines_are_a_second_apart_and_count_every_event(caplog: pytest.Log
     losses.add("later")
     await turns(2)
     assert caplog.messages[-1] == "later", "after a quiet second at once again"
+
+
+async def test_a_lease_with_another_id_than_was_asked_for_is_no_lease(monkeypatch: pytest.MonkeyPatch) -> None:
+    """kine gives the TTL as the id. A key with the id that was asked for would last for as many seconds."""
+    members = FakeLeases()
+
+    async def unary(method: object, request: pb.LeaseGrantRequest, **_: object) -> pb.LeaseGrantResponse:
+        return pb.LeaseGrantResponse(header=pb.ResponseHeader(revision=1), id=request.ttl, ttl=request.ttl)
+
+    monkeypatch.setattr(members, "unary", unary)
+    for own_id in (None, 77):
+        with pytest.raises(NotSupportedByServerError, match="lease 0xa"):
+            await members.group.grant(10, own_id)
+    kept = members.group.kept(10)
+    with pytest.raises(NotSupportedByServerError):
+        await kept.begin()
+    await turns()
+    assert not tasks(), "nothing is revoked"

@@ -95,6 +95,15 @@ def test_order_of_choice(place: Place) -> None:
     assert find_etcd("3.4").source == "path"
 
 
+def test_a_pre_release_is_used_on_request_only(place: Place) -> None:
+    place("cache", "3.8.0-alpha.0")
+    place("cache", "3.7.3")
+    place("cache", "3.4.25")
+    assert [binary.version for binary in available_etcds()] == ["3.7.3", "3.4.25", "3.8.0-alpha.0"]
+    assert find_etcd().version == "3.7.3"
+    assert find_etcd("3.8").version == "3.8.0-alpha.0"
+
+
 def test_the_wheels_script_on_path_is_not_taken_for_an_etcd_on_path(
     place: Place, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

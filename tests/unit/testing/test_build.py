@@ -43,7 +43,10 @@ def test_a_server_is_built_into_the_cache(cache: Path) -> None:
     fake_go(cache)
     path = cache / "servers" / "3.6.16" / "etcd"
     assert build_servers(["3.6.16"]) == (EtcdBinary(path, "3.6.16", "cache"),)
-    assert "require go.etcd.io/etcd/server/v3 v3.6.16\n" in (cache.parent / "go.mod").read_text()
+    module = (cache.parent / "go.mod").read_text()
+    # A pre-release requires an earlier release of its own modules, so all are named.
+    for name in ("api", "client/pkg", "client", "pkg", "server"):
+        assert f"\tgo.etcd.io/etcd/{name}/v3 v3.6.16\n" in module
     assert "etcdmain.Main(os.Args)" in (cache.parent / "main.go").read_text()
     assert [entry.name for entry in (cache / "servers").iterdir()] == ["3.6.16"], "nothing else is left in the cache"
 
@@ -93,7 +96,7 @@ def test_the_command(cache: Path, capsys: pytest.CaptureFixture[str]) -> None:
 def test_a_release_before_the_modules_had_versions_is_known_by_its_commit(cache: Path) -> None:
     fake_go(cache, version="3.4.25")
     assert build_servers(["3.4.25"])[0].version == "3.4.25"
-    assert "require go.etcd.io/etcd v0.5.0-alpha.5.0." in (cache.parent / "go.mod").read_text()
+    assert "\tgo.etcd.io/etcd v0.5.0-alpha.5.0." in (cache.parent / "go.mod").read_text()
     assert "etcdmain.Main()" in (cache.parent / "main.go").read_text()
     with pytest.raises(EtcdBuildError, match=r"only 3\.4\.25 can be built"):
         build_servers(["3.4.1"])

@@ -76,3 +76,16 @@ def test_careful_creations_go_one_by_one_whatever_the_peer_is() -> None:
         creations.begin(watch())
         assert not creations.may_begin
         creations.answered(created(FIRST_ID + number))
+
+
+def test_a_peer_that_refuses_ids_gets_creations_without_them_one_by_one() -> None:
+    creations = Creations()
+    first, second = watch(), watch()
+    assert creations.begin(first) == FIRST_ID
+    assert creations.answered(refused(-1)) is first
+    creations.sends_ids = False
+    for one, watch_id in ((first, 1), (second, 2)):
+        assert creations.may_begin
+        assert creations.begin(one) == 0
+        assert not creations.may_begin
+        assert creations.answered(created(watch_id)) is one

@@ -13,6 +13,7 @@ from etcd_aio.errors import (
     CompactedError,
     InvalidTokenError,
     NoAvailableEndpointsError,
+    NotSupportedByServerError,
     PermissionDeniedError,
     UnavailableError,
     WatchCancelledError,
@@ -427,3 +428,42 @@ def test_nothing_is_added_if_the_client_cannot_be_used() -> None:
     with pytest.raises(RuntimeError):
         bench.watch()
     assert not bench.machine.is_needed
+
+
+KINE = "etcdserver: unsupported options in watch request"
+
+
+def test_a_watch_that_is_refused_for_its_id_is_created_without_one() -> None:
+    """kine refuses the ids that clients choose."""
+    bench = Bench()
+    bench.reopen(is_known=False)
+    first, second = bench.watch(5), bench.watch(6)
+    assert bench.said() == [("create", 5)]
+    bench.hear(refused(KINE))
+    for watch, watch_id in ((first, 1), (second, 2)):
+        (request,) = bench.machine.requests(bench.now)
+        assert request.create_request is not None
+        assert request.create_request.watch_id == 0
+        bench.machine.on_reply(WatchReply(Header(revision=9), watch_id=watch_id, created=True), bench.now)
+        assert (watch.phase, watch.watch_id) == (Phase.LIVE, watch_id)
+
+
+def test_a_watch_that_is_refused_without_an_id_as_well_ends() -> None:
+    bench = Bench()
+    bench.reopen(is_known=False)
+    watch = bench.watch(5)
+    for _ in range(2):
+        bench.said()
+        bench.hear(refused(KINE))
+    assert watch.phase is Phase.ENDED
+    assert isinstance(watch.error, NotSupportedByServerError)
+    assert bench.said() == []
+
+
+def test_a_member_that_takes_ids_and_refuses_a_watch_ends_it() -> None:
+    bench = Bench()
+    bench.live(0)
+    watch = bench.watch(5)
+    bench.said()
+    bench.hear(refused(KINE))
+    assert watch.phase is Phase.ENDED
