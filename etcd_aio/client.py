@@ -13,7 +13,7 @@ from etcd_aio import config, pb
 from etcd_aio._version import __version__
 from etcd_aio.arguments import encode_key, flag, whole_number
 from etcd_aio.backend import Backend, ClientBackend, Shared
-from etcd_aio.balancer import Balancer, Choice, PolicyName
+from etcd_aio.balancer import Balancer, Choice, Endpoint, PolicyName
 from etcd_aio.base.aio import start_background_task
 from etcd_aio.base.call_options import UNSET, RetryMode, Timeout
 from etcd_aio.base.closing import Unwinding, close_all, unwound
@@ -25,8 +25,9 @@ from etcd_aio.config import (
     ClientOptions,
     EndpointSecurity,
     check_options,
-    endpoints_from,
-    resolver_from,
+    sources_from,
+    srv_resolver_from,
+    with_resolvers,
 )
 from etcd_aio.discovery import Discovery
 from etcd_aio.error_handler import Invoker, Lifetime, RetryPolicy, TokenFunction, credentials_from
@@ -189,7 +190,7 @@ class Client(Store, AsyncBlock):
             "timeout": timeout,
         }
         check_options(**options)
-        parsed = () if discovery_srv and endpoints is None else endpoints_from(endpoints)
+        named = () if discovery_srv and endpoints is None else sources_from(endpoints)
         credentials = credentials_from(auth, token)
         has_credentials = credentials is not None
         security = EndpointSecurity(
@@ -199,11 +200,12 @@ class Client(Store, AsyncBlock):
             client=name,
             alpn=alpn_of(engine),
         )
-        security.check(parsed)
-        resolver = resolver_from(parsed, discovery_srv, discovery_srv_name, security)
+        security.check(named)
+        records = srv_resolver_from(named, discovery_srv, discovery_srv_name, security)
+        sources = with_resolvers(named)
         self._options: ClientOptions = {**options, "tls": tls, "auth": auth, "token": token}
         self._discovery_srv = discovery_srv
-        self._is_discovering = not parsed
+        self._has_records = records is not None
         self._security = security
         self._timeout = timeout
         self._connect_timeout = connect_timeout
@@ -224,7 +226,7 @@ class Client(Store, AsyncBlock):
         metadata = RequestMetadata(API_VERSION, require_leader=require_leader)
         group = ObserverGroup(with_defaults(observers), name)
         self._balancer = Balancer(
-            parsed,
+            [source for source in sources if isinstance(source, Endpoint)],
             made,
             metadata=metadata,
             tls_for=security.tls_for,
@@ -266,8 +268,9 @@ class Client(Store, AsyncBlock):
         super().__init__(backend)
         self._discovery = Discovery(
             self._balancer,
-            resolver,
+            sources,
             lambda seconds: self.cluster.members(timeout=seconds),
+            records=records,
             check=security.check,
             has_tls=security.has_tls,
             auto_sync=auto_sync,
@@ -507,7 +510,7 @@ class Client(Store, AsyncBlock):
     def _guard_client(self) -> "MakeGuardClient":
         """See `LeaseKeeper`."""
         options, domain = config.guard_options(self._options), self._discovery_srv
-        endpoints = None if self._is_discovering else self.endpoints
+        endpoints = None if self._has_records else self._discovery.names
 
         def make() -> "tuple[Client, LeaseKeeper]":
             client = Client(endpoints, discovery_srv=domain, **options)
@@ -536,11 +539,11 @@ class Client(Store, AsyncBlock):
                 changed then.
             ClientUsageError: the client is closed, or belongs to another loop or process.
         """
-        parsed = endpoints_from(endpoints)
-        self._security.check(parsed)
+        named = sources_from(endpoints)
+        self._security.check(named)
         if self._lifetime.is_used or self._lifetime.is_closed:
             self._lifetime.enter()
-        self._discovery.set_endpoints(parsed)
+        self._discovery.set_endpoints(with_resolvers(named))
 
     async def sync(self, timeout: Timeout = UNSET) -> tuple[str, ...]:
         """Ask the cluster for its members, and use the client URLs that they advertise as endpoints from now on.

@@ -108,7 +108,6 @@ def test_every_form(
         "*",
         "m1;m2",
         "mü1:2379",
-        "dns://m1",
         "ftp://m1:2379",
         "://m1",
         "unix:",

@@ -4,28 +4,28 @@ import ssl
 
 import pytest
 
-from etcd_aio.balancer import Endpoint
-from etcd_aio.config import TLS, EndpointSecurity, endpoints_from, resolver_from
+from etcd_aio.balancer import Source
+from etcd_aio.config import TLS, EndpointSecurity, sources_from, srv_resolver_from
 from etcd_aio.discovery import SrvResolver
 from etcd_aio.errors import ConfigError
 
 
 def resolver(
-    endpoints: tuple[Endpoint, ...] = (), domain: str = "", name: str = "", tls: TLS | ssl.SSLContext | None = None
+    endpoints: tuple[Source, ...] = (), domain: str = "", name: str = "", tls: TLS | ssl.SSLContext | None = None
 ) -> object:
     security = EndpointSecurity(tls, has_credentials=False, allow_insecure_auth=False)
-    return resolver_from(endpoints, domain, name, security)
+    return srv_resolver_from(endpoints, domain, name, security)
 
 
 def test_the_default_endpoint_is_etcds_own() -> None:
-    assert [endpoint.name for endpoint in endpoints_from(None)] == ["127.0.0.1:2379"]
-    assert [endpoint.name for endpoint in endpoints_from("m1,m2")] == ["m1:2379", "m2:2379"]
+    assert [endpoint.name for endpoint in sources_from(None)] == ["127.0.0.1:2379"]
+    assert [endpoint.name for endpoint in sources_from("m1,m2")] == ["m1:2379", "m2:2379"]
     with pytest.raises(ConfigError):
-        endpoints_from([])
+        sources_from([])
 
 
 def test_endpoints_that_are_named_need_no_dns() -> None:
-    assert resolver(endpoints_from("m1")) is None
+    assert resolver(sources_from("m1")) is None
 
 
 def test_names_of_dns_are_looked_up_in_lower_case() -> None:
@@ -58,6 +58,6 @@ def test_what_is_no_domain_is_refused(domain: str) -> None:
 
 def test_options_that_contradict_each_other_are_refused() -> None:
     with pytest.raises(ConfigError, match="either endpoints or discovery_srv"):
-        resolver(endpoints_from("m1"), "example.com")
+        resolver(sources_from("m1"), "example.com")
     with pytest.raises(ConfigError, match="needs discovery_srv"):
-        resolver(endpoints_from("m1"), name="dev")
+        resolver(sources_from("m1"), name="dev")

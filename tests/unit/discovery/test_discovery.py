@@ -1,4 +1,4 @@
-"""discovery/discovery.py, discovery/resolver.py: the effect of member lists and DNS answers, in virtual time."""
+"""discovery/discovery.py, discovery/resolver.py, discovery/tracked.py: member lists, DNS answers, in virtual time."""
 
 import asyncio
 import logging
@@ -36,6 +36,7 @@ class FakeResolver:
     """A resolver that says what it is told, or fails."""
 
     name = "the records"
+    is_tls = False
 
     def __init__(self) -> None:
         self.says: str | Exception = DiscoveryError("not told yet")
@@ -78,8 +79,9 @@ class Setup:
         self.unfit = ""
         self.discovery = Discovery(
             self.balancer,
-            resolver,
+            given,
             self.list_members,
+            records=resolver,
             check=self.check,
             has_tls=has_tls,
             auto_sync=auto_sync,
@@ -417,14 +419,28 @@ async def test_records_are_read_again_when_their_time_is_over() -> None:
     await turns()
     started = setup.loop.time()
     resolver.says = "m2,m3"
-    await asyncio.sleep(59)
+    await asyncio.sleep(53)
     assert setup.names == ["m1:2379", "m2:2379"]
     await asyncio.sleep(2)
     assert setup.names == ["m2:2379", "m3:2379"]
     assert setup.dials() == {"m1": 1, "m2": 1, "m3": 1}
     resolver.ttl = 0.0
     await asyncio.sleep(100)
-    assert [round(at - started) for at in resolver.asked] == [0, 60, 120, 125, 130, 135, 140, 145, 150, 155, 160]
+    assert [round(at - started) for at in resolver.asked] == [
+        0,
+        54,
+        108,
+        112,
+        117,
+        122,
+        126,
+        130,
+        135,
+        140,
+        144,
+        148,
+        153,
+    ]
     await setup.closed()
 
 
