@@ -85,6 +85,10 @@ class DnsStub(asyncio.DatagramProtocol):
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self._stack.close()
+        self.close()
+
+    def close(self) -> None:
+        """End the server: its port refuses queries."""
         if self._transport is not None:
             self._transport.close()
 
