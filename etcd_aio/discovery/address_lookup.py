@@ -5,7 +5,6 @@ exists without addresses, so the search is made here.
 """
 
 import asyncio
-import os
 import sys
 from contextlib import suppress
 from pathlib import Path
@@ -91,7 +90,7 @@ async def _ask(resolver: "dns.asyncresolver.Resolver", name: str, kind: str, tim
 def hosts_file() -> Path:
     """The hosts file of this machine."""
     if sys.platform == "win32":
-        return Path(os.environ.get("SYSTEMROOT", r"C:\Windows"), "System32", "drivers", "etc", "hosts")
+        return Path(r"C:\Windows\System32\drivers\etc\hosts")
     return Path("/etc/hosts")
 
 

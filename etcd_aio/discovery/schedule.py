@@ -58,12 +58,12 @@ class Schedule:
             self._outage_requests += 1
 
     def note_outage(self, now: float) -> None:
-        """None of the endpoints of the source is connected: ask soon. Safe to repeat."""
+        """Note that none of the endpoints of the source is connected, and ask soon. Safe to repeat."""
         if self._outage_due == inf:
             self._outage_due = now + OUTAGE_BACKOFF.wait(self._outage_requests, self._random)
 
     def note_connected(self) -> None:
-        """One of them is connected."""
+        """Note that an endpoint of the source is connected."""
         self._outage_due, self._outage_requests = inf, 0
 
 

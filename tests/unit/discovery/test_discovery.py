@@ -6,6 +6,7 @@ import logging
 import pytest
 
 from etcd_aio.balancer import parse_endpoints
+from etcd_aio.discovery import discovery
 from etcd_aio.errors import ConnectError, ConnectionLostError, DiscoveryError, NoAvailableEndpointsError
 from etcd_aio.types import Member
 from tests.support.discoveries import FakeResolver, Setup, member
@@ -409,6 +410,6 @@ async def test_a_slow_name_server_has_more_time_than_a_dial_and_calls_say_what_t
         "the records": "DNS has not answered yet"
     }
     await setup.balancer.wait_for_pick(setup.loop.time() + 5.0)
-    assert resolver.timeouts == {10.0}
+    assert resolver.timeouts == {discovery._RESOLVE_TIMEOUT} == {10.0}
     assert setup.balancer.unresolved == {}
     await setup.closed()
