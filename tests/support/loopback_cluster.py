@@ -3,25 +3,24 @@
 import asyncio
 from collections.abc import AsyncIterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
-from typing import Unpack
 
 import pytest
 
-from etcd_aio.testing import EtcdServer
-from etcd_aio.testing.options import Membership, ServerOptions
+from etcd_aio.testing import EtcdServer, ServerTLS
+from etcd_aio.testing.options import Membership
 from etcd_aio.testing.ports import free_ports
 from tests.support.servers import QUICK_ELECTIONS
 
 
 @asynccontextmanager
 async def loopback_cluster(
-    addresses: Sequence[str], **options: Unpack[ServerOptions]
+    addresses: Sequence[str], tls: ServerTLS | None = None
 ) -> AsyncIterator[dict[str, EtcdServer]]:
     """Start a member at each address; skips the test where loopback has one address only.
 
     Args:
         addresses: such as 127.0.0.2.
-        options: those of the servers.
+        tls: that of the servers; None for plaintext.
     """
     try:
         client_port, peer_port = free_ports(2, addresses[0])
@@ -34,7 +33,8 @@ async def loopback_cluster(
             ports=(client_port, peer_port),
             membership=membership,
             host=address,
-            **{**QUICK_ELECTIONS, **options},
+            tls=tls,
+            **QUICK_ELECTIONS,
         )
         for address in addresses
     }
