@@ -257,7 +257,7 @@ def _dns(scheme: str, rest: str) -> Source:
         plain = _PLAIN_SCHEMES[security]
         return Endpoint(f"{plain}{_join(host, port)}", host, port, "", security)
     if not _DNS_NAME.fullmatch(host):
-        raise ConfigError(f"endpoint {before}{host}:{port} has no DNS name: labels of up to 63 characters, and dots")
+        raise ConfigError(f"a {before} endpoint needs a DNS name: labels of up to 63 characters, separated by dots")
     name = DnsName(f"{before}{host}:{port}", host, port, security)
     if not has_address:
         return name

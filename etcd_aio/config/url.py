@@ -80,7 +80,12 @@ def _hosts(text: str, kind: str, is_tls: bool) -> tuple[str, ...]:
     for number, host in enumerate(hosts, start=1):
         if not _is_host(host):
             raise ConfigError(f"host #{number} of the connection URL must be host, host:port or [IPv6]:port")
-    return tuple(f"{'https' if is_tls else 'http'}{kind}://{host}" for host in hosts)
+    endpoints = tuple(f"{'https' if is_tls else 'http'}{kind}://{host}" for host in hosts)
+    if kind:
+        from etcd_aio.balancer import parse_sources
+
+        parse_sources(endpoints)  # not every host is a DNS name; its errors repeat nothing
+    return endpoints
 
 
 def _socket(hosts: str, path: str, is_tls: bool) -> str:

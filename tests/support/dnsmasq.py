@@ -18,6 +18,7 @@ from types import TracebackType
 from typing import Final, Self
 
 import dns.asyncresolver
+import dns.exception
 import pytest
 
 from etcd_aio.testing.ports import free_ports

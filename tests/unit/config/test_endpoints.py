@@ -1,12 +1,13 @@
 """config/endpoints.py: the default, lists, names of DNS, and options that contradict each other."""
 
 import ssl
+import sys
 
 import pytest
 
 from etcd_aio.balancer import Source
-from etcd_aio.config import TLS, EndpointSecurity, sources_from, srv_resolver_from
-from etcd_aio.discovery import SrvResolver
+from etcd_aio.config import TLS, EndpointSecurity, sources_from, srv_resolver_from, with_resolvers
+from etcd_aio.discovery import NameResolver, SrvResolver
 from etcd_aio.errors import ConfigError
 
 
@@ -61,3 +62,23 @@ def test_options_that_contradict_each_other_are_refused() -> None:
         resolver(sources_from("m1"), "example.com")
     with pytest.raises(ConfigError, match="needs discovery_srv"):
         resolver(sources_from("m1"), name="dev")
+
+
+def test_a_dns_name_gets_a_resolver_and_endpoints_stay() -> None:
+    pytest.importorskip("dns", reason="dnspython is an extra")
+    first, resolver, last = with_resolvers(sources_from("http://m1,https+dns://Etcd,unix:/x"))
+    assert isinstance(resolver, NameResolver)
+    assert (first.name, resolver.name, last.name) == ("http://m1:2379", "https+dns://etcd:2379", "unix:///x")
+
+
+def test_a_dns_name_needs_dnspython(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "path", [])
+    for name in [name for name in sys.modules if name == "dns" or name.startswith("dns.")]:
+        monkeypatch.delitem(sys.modules, name)
+    with pytest.raises(ConfigError, match=r"dns:///etcd:2379 needs dnspython: pip install 'etcd_aio\[dns\]'"):
+        with_resolvers(sources_from("dns:///etcd"))
+
+
+def test_dns_names_and_records_exclude_each_other() -> None:
+    with pytest.raises(ConfigError, match="either endpoints or discovery_srv"):
+        resolver(sources_from("dns:///etcd"), "example.com")
