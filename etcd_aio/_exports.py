@@ -56,7 +56,7 @@ EXPORTS = {
         "etcd_aio.balancer.balancer": "Balancer SingleEndpointView",
         "etcd_aio.balancer.cluster_id": "ClusterIdentity",
         "etcd_aio.balancer.connection_record": "SubConnectionStream",
-        "etcd_aio.balancer.endpoint": "Endpoint Security parse_endpoint parse_endpoints",
+        "etcd_aio.balancer.endpoint": "DnsName Endpoint Security Source parse_endpoint parse_endpoints parse_sources",
         "etcd_aio.balancer.health_verdicts": "refused_health",
         "etcd_aio.balancer.picker": "Candidate Choice POLICIES PolicyName",
         "etcd_aio.balancer.store_doubts": "StoreDoubts",
@@ -152,7 +152,7 @@ EXPORTS = {
     },
     "etcd_aio.config": {
         "etcd_aio.config.certificates": "CertificateFiles",
-        "etcd_aio.config.endpoints": "endpoints_from resolver_from",
+        "etcd_aio.config.endpoints": "sources_from srv_resolver_from with_resolvers",
         "etcd_aio.config.environ": "read_environment",
         "etcd_aio.config.guard": "guard_options",
         "etcd_aio.config.options": "ClientOptions TEXT_OPTIONS check_options read_option",
@@ -165,6 +165,7 @@ EXPORTS = {
     "etcd_aio.discovery": {
         "etcd_aio.discovery.discovery": "Discovery",
         "etcd_aio.discovery.member_urls": "Advertised advertised_endpoints",
+        "etcd_aio.discovery.name_resolver": "NameResolver",
         "etcd_aio.discovery.resolver": "Resolution Resolver",
         "etcd_aio.discovery.srv": "SrvResolver require_dnspython",
     },

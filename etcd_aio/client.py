@@ -13,7 +13,7 @@ from etcd_aio import config, pb
 from etcd_aio._version import __version__
 from etcd_aio.arguments import encode_key, flag, whole_number
 from etcd_aio.backend import Backend, ClientBackend, Shared
-from etcd_aio.balancer import Balancer, Choice, PolicyName
+from etcd_aio.balancer import Balancer, Choice, Endpoint, PolicyName
 from etcd_aio.base.aio import start_background_task
 from etcd_aio.base.call_options import UNSET, RetryMode, Timeout
 from etcd_aio.base.closing import Unwinding, close_all, unwound
@@ -25,8 +25,9 @@ from etcd_aio.config import (
     ClientOptions,
     EndpointSecurity,
     check_options,
-    endpoints_from,
-    resolver_from,
+    sources_from,
+    srv_resolver_from,
+    with_resolvers,
 )
 from etcd_aio.discovery import Discovery
 from etcd_aio.error_handler import Invoker, Lifetime, RetryPolicy, TokenFunction, credentials_from
@@ -58,8 +59,9 @@ class Client(Store, AsyncBlock):
 
     Args:
         endpoints: the client URLs of the members: a list, or one comma-separated text. `host`, `host:port`, `http://`,
-            `https://`, `unix:` and `unixs:` are accepted; the default port is 2379. Default: `127.0.0.1:2379`, as
-            etcd's own.
+            `https://`, `unix:` and `unixs:` are accepted, and `dns:///name:port`, `http+dns://` and `https+dns://` for
+            each address of a DNS name, which is looked up again at its TTL (needs `pip install 'etcd_aio[dns]'`); the
+            default port is 2379. Default: `127.0.0.1:2379`, as etcd's own.
         tls: how to verify `https://` endpoints and, if given, those without a scheme: see `TLS`. An `ssl.SSLContext`
             is only changed to offer the version of HTTP that `engine` speaks. Default: the system's root certificates,
             for `https://` endpoints only.
@@ -113,16 +115,17 @@ class Client(Store, AsyncBlock):
             `https://` endpoints; if that does not exist and there is no `tls`, `_etcd-client._tcp` for `http://`
             endpoints. Without `tls`, the hosts of the former must lie within the domain. The records are read again
             when their TTL expires (after `auto_sync` seconds, if given), and while no member is connected; the last
-            answer is used until there is a new one. Needs `pip install 'etcd_aio[srv]'`.
+            answer is used until there is a new one. Needs `pip install 'etcd_aio[dns]'`.
         discovery_srv_name: the name of the cluster, if the domain has several: `_etcd-client-ssl-NAME._tcp`, and
             `_etcd-client-NAME._tcp`.
         reject_old_cluster: let `connect()` ask every endpoint for its version, and raise `OldClusterError` if one runs
             etcd older than 3.4. Endpoints that do not answer within `connect_timeout` are not checked. Default: False,
             as etcd's Go client.
-        fail_fast: let a call fail as soon as every endpoint has refused the connection, instead of waiting for one
-            until its timeout: for command line tools and tests. A dial without an answer counts as refused after
-            `connect_timeout`; a lost connection counts once it could not be made again. Watches, lease renewals and
-            `wait_ready()` wait all the same. Default: False, so that services survive a restart of the cluster.
+        fail_fast: let a call fail as soon as every endpoint has refused the connection, or DNS has none, instead of
+            waiting for one until its timeout: for command line tools and tests. A dial without an answer counts as
+            refused after `connect_timeout`; a lost connection counts once it could not be made again. Watches, lease
+            renewals and `wait_ready()` wait all the same. Default: False, so that services survive a restart of the
+            cluster.
         namespace: a prefix of all keys: every call about keys, watches and leases, and every shortcut, works on the
             keys that begin with it, and shows them without it, as `Client.namespace` does. What is about the whole
             cluster stays so: `compact`, `cluster`, `maintenance`, and `auth`, whose permissions name whole keys.
@@ -189,7 +192,7 @@ class Client(Store, AsyncBlock):
             "timeout": timeout,
         }
         check_options(**options)
-        parsed = () if discovery_srv and endpoints is None else endpoints_from(endpoints)
+        named = () if discovery_srv and endpoints is None else sources_from(endpoints)
         credentials = credentials_from(auth, token)
         has_credentials = credentials is not None
         security = EndpointSecurity(
@@ -199,11 +202,12 @@ class Client(Store, AsyncBlock):
             client=name,
             alpn=alpn_of(engine),
         )
-        security.check(parsed)
-        resolver = resolver_from(parsed, discovery_srv, discovery_srv_name, security)
+        security.check(named)
+        records = srv_resolver_from(named, discovery_srv, discovery_srv_name, security)
+        sources = with_resolvers(named)
         self._options: ClientOptions = {**options, "tls": tls, "auth": auth, "token": token}
         self._discovery_srv = discovery_srv
-        self._is_discovering = not parsed
+        self._has_records = records is not None
         self._security = security
         self._timeout = timeout
         self._connect_timeout = connect_timeout
@@ -224,7 +228,7 @@ class Client(Store, AsyncBlock):
         metadata = RequestMetadata(API_VERSION, require_leader=require_leader)
         group = ObserverGroup(with_defaults(observers), name)
         self._balancer = Balancer(
-            parsed,
+            [source for source in sources if isinstance(source, Endpoint)],
             made,
             metadata=metadata,
             tls_for=security.tls_for,
@@ -267,8 +271,9 @@ class Client(Store, AsyncBlock):
         super().__init__(backend)
         self._discovery = Discovery(
             self._balancer,
-            resolver,
+            sources,
             lambda seconds: self.cluster.members(timeout=seconds),
+            records=records,
             check=security.check,
             has_tls=security.has_tls,
             auto_sync=auto_sync,
@@ -284,6 +289,7 @@ class Client(Store, AsyncBlock):
             etcds://name:password@m1/?ca=/etc/ca.pem        TLS; without `ca` the system's authorities
             etcd+unix:///run/etcd.sock                      a unix socket; etcds+unix with TLS
             etcds+srv://example.com                         `discovery_srv`; etcd+srv takes members without TLS too
+            etcd+dns://etcd-headless.ns:2379                each address of a DNS name; etcds+dns with TLS
             etcd://m1/app/                                  `namespace="app/"`; of a unix socket `?namespace=app/`
 
         The namespace is all of the path after its first slash, so it ends as the path does. Name, password, path and
@@ -509,7 +515,7 @@ class Client(Store, AsyncBlock):
     def _guard_client(self) -> "MakeGuardClient":
         """See `LeaseKeeper`."""
         options, domain = config.guard_options(self._options), self._discovery_srv
-        endpoints = None if self._is_discovering else self.endpoints
+        endpoints = None if self._has_records else self._discovery.names
 
         def make() -> "tuple[Client, LeaseKeeper]":
             client = Client(endpoints, discovery_srv=domain, **options)
@@ -527,22 +533,25 @@ class Client(Store, AsyncBlock):
 
     @property
     def endpoints(self) -> tuple[str, ...]:
-        """The endpoints in use, in canonical spelling, in the order given."""
+        """The endpoints in use, in canonical spelling, in the order given; of a DNS name, one for each address."""
         return tuple(endpoint.name for endpoint in self._balancer.endpoints)
 
     def set_endpoints(self, endpoints: str | Iterable[str]) -> None:
         """Replace the endpoints. Those that stay keep their connections; calls on removed ones may finish.
 
+        A DNS name that stays keeps its addresses. One that is new is looked up; calls wait for that, if there is no
+        other endpoint.
+
         Raises:
-            ConfigError: there is no endpoint, or one is malformed, or would get credentials in plain text. Nothing is
-                changed then.
+            ConfigError: there is no endpoint, or one is malformed, or would get credentials in plain text, or needs
+                dnspython. Nothing is changed then.
             ClientUsageError: the client is closed, or belongs to another loop or process.
         """
-        parsed = endpoints_from(endpoints)
-        self._security.check(parsed)
+        named = sources_from(endpoints)
+        self._security.check(named)
         if self._lifetime.is_used or self._lifetime.is_closed:
             self._lifetime.enter()
-        self._discovery.set_endpoints(parsed)
+        self._discovery.set_endpoints(with_resolvers(named))
 
     async def sync(self, timeout: Timeout = UNSET) -> tuple[str, ...]:
         """Ask the cluster for its members, and use the client URLs that they advertise as endpoints from now on.

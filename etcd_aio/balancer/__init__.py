@@ -13,10 +13,13 @@ if TYPE_CHECKING:
     from etcd_aio.balancer.balancer import SingleEndpointView as SingleEndpointView
     from etcd_aio.balancer.cluster_id import ClusterIdentity as ClusterIdentity
     from etcd_aio.balancer.connection_record import SubConnectionStream as SubConnectionStream
+    from etcd_aio.balancer.endpoint import DnsName as DnsName
     from etcd_aio.balancer.endpoint import Endpoint as Endpoint
     from etcd_aio.balancer.endpoint import Security as Security
+    from etcd_aio.balancer.endpoint import Source as Source
     from etcd_aio.balancer.endpoint import parse_endpoint as parse_endpoint
     from etcd_aio.balancer.endpoint import parse_endpoints as parse_endpoints
+    from etcd_aio.balancer.endpoint import parse_sources as parse_sources
     from etcd_aio.balancer.health_verdicts import refused_health as refused_health
     from etcd_aio.balancer.picker import POLICIES as POLICIES
     from etcd_aio.balancer.picker import Candidate as Candidate

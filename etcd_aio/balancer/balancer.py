@@ -59,6 +59,7 @@ class Balancer(TwoPartClose):
         identity: the cluster that every answer must come from.
         doubts: the listeners that are called when the store of that cluster may be another one than before.
         unresolved: for each source of endpoints that failed, its error; shown by `NoAvailableEndpointsError`.
+        readiness: woken when other sub-connections are READY than before, and when the endpoints were replaced.
     """
 
     def __init__(
@@ -81,10 +82,11 @@ class Balancer(TwoPartClose):
         self.doubts = StoreDoubts()
         self._was_connected = False
         self.unresolved: Mapping[str, BaseException] = {}
+        self._is_resolving = False
         self._fail_fast = fail_fast
         self._generation = generation = Generation(policy, random)
         self._changes = Waiters()
-        self._outages = Waiters()
+        self.readiness: Final = Waiters()
         self._redialler = Redialler(self.identity.check, self.look_for_leader, random)
         self._health = HealthMonitor(lambda: generation.ready, self._publish, self._redialler.consider, random)
         self._leader = LeaderMonitor(lambda: generation.ready, metadata, self._set_leader, random)
@@ -115,7 +117,7 @@ class Balancer(TwoPartClose):
         self._is_closed = True
         self._generation.renew(())
         self._changes.close()
-        self._outages.close()
+        self.readiness.close()
         if self._reporter is not None:
             self._reporter.report(())
         renewer = () if self._renewer is None else (self._renewer,)
@@ -135,6 +137,16 @@ class Balancer(TwoPartClose):
     def ready_count(self) -> int:
         """The number of READY sub-connections."""
         return len(self._generation.ready)
+
+    @property
+    def ready(self) -> frozenset[str]:
+        """The names of the endpoints with READY sub-connections."""
+        return frozenset(one.endpoint_name for one in self._generation.ready)
+
+    @property
+    def dialled(self) -> frozenset[str]:
+        """The names of the endpoints that the policy keeps connected, or tries to."""
+        return frozenset(self._pool.current)
 
     @property
     def p99_latency(self) -> float:
@@ -178,10 +190,15 @@ class Balancer(TwoPartClose):
     def fails_fast(self, only: str | None = None) -> bool:
         """Whether a call that finds no READY sub-connection fails at once: `fail_fast` is set, and all have refused.
 
+        An endpoint that is not known, since DNS has failed, counts as one that has refused.
+
         Args:
             only: the one endpoint that counts; None for all.
         """
-        return self._fail_fast and not self._is_closed and self._pool.has_refused(only)
+        if not self._fail_fast or self._is_closed or (only is None and self._is_resolving):
+            return False
+        is_unknown = only is None and not self._pool.endpoints and bool(self.unresolved)
+        return is_unknown or self._pool.has_refused(only)
 
     def check_use(self, only: str | None = None) -> None:
         """Check that no dial was refused for a mistake of the program, for which a call need not wait.
@@ -204,15 +221,16 @@ class Balancer(TwoPartClose):
         """
         return await self._changes.wait(deadline)
 
-    async def outage(self, deadline: float) -> bool:
-        """Wait until no sub-connection is READY, which may be so already; False if `deadline` came first.
+    def set_unresolved(self, errors: Mapping[str, BaseException], *, is_resolving: bool) -> None:
+        """Note why endpoints are not known.
 
-        Raises:
-            ClientClosedError: the balancer is closed, or was closed meanwhile.
+        Args:
+            errors: for each source of endpoints without an answer, its error.
+            is_resolving: whether one of them may still answer for the first time.
         """
-        if not self._generation.ready and not self._is_closed:
-            return True
-        return await self._outages.wait(deadline)
+        self.unresolved, self._is_resolving = errors, is_resolving
+        if self._fail_fast:
+            self._changes.wake()
 
     def no_available_endpoints(self, only: str | None = None) -> NoAvailableEndpointsError:
         """The error with the last real error of every endpoint, or of one."""
@@ -267,6 +285,7 @@ class Balancer(TwoPartClose):
             raise
         if before.keys() - self._pool.endpoints.keys():
             self._changes.wake()  # a call may wait for one that is gone
+        self.readiness.wake()
 
     def look_for_leader(self) -> None:
         """Find out which member leads, if the policy needs to know."""
@@ -316,7 +335,9 @@ class Balancer(TwoPartClose):
                 if was_out:  # every connection was lost, and the members may have been restored meanwhile
                     self.doubts.tell()
             self.look_for_leader()
-            (self._changes if self._generation.ready else self._outages).wake()
+            self.readiness.wake()
+            if self._generation.ready:
+                self._changes.wake()
 
     def _set_leader(self, leader: SubConnection | None) -> None:
         for sub_connection in self._pool.current.values():

@@ -5,16 +5,20 @@
     https://host[:port][/]                       TLS, always
     unix:path, unix:///path                      a unix socket; TLS if configured
     unixs:path, unixs:///path                    a unix socket with TLS
+    dns:///name[:port], dns://name[:port]        each address of a DNS name; TLS if configured
+    http+dns://name[:port][/]                    the same in plaintext, always
+    https+dns://name[:port][/]                   the same with TLS, always
 
 A missing port means 2379, etcd's registered client port. Each endpoint has its own `:authority` and TLS server name, so
-that every member is verified as itself.
+that every member is verified as itself. The addresses of a DNS name share both: `dns:///etcd:2379#10.0.0.7` is dialled
+at 10.0.0.7, and verified as `etcd`.
 """
 
 import re
 import ssl
 from collections.abc import Iterable, Mapping
 from enum import Enum
-from typing import Final
+from typing import Final, TypeAlias
 
 from etcd_aio.arguments import split_host_port
 from etcd_aio.dataclass import dataclass
@@ -25,6 +29,7 @@ DEFAULT_PORT: Final = 2379
 
 _CONNECTION_URL: Final = re.compile(r"\s*etcds?(\+\w+)?://", re.IGNORECASE)
 _PATH_OR_QUERY: Final = re.compile(r"[/?#]")
+_DNS_NAME: Final = re.compile(r"(?=.{1,253}\.?$)([a-z0-9_-]{1,63}\.)*[a-z0-9_-]{1,63}\.?")
 _CREDENTIALS: Final = "an endpoint must not carry credentials: pass auth=(name, password) instead"
 
 
@@ -41,6 +46,12 @@ _SECURITY: Final[Mapping[str, Security]] = {
     "http://": Security.PLAINTEXT,
     "https://": Security.TLS,
 }
+_DNS_SCHEMES: Final[Mapping[str, tuple[str, Security]]] = {  # what stands before the name, and how to dial
+    "dns": ("dns:///", Security.OPTIONAL),
+    "http+dns": ("http+dns://", Security.PLAINTEXT),
+    "https+dns": ("https+dns://", Security.TLS),
+}
+_PLAIN_SCHEMES: Final = {security: scheme for scheme, security in _SECURITY.items()}
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +64,7 @@ class Endpoint:
         port: TCP port; 0 for a unix socket.
         path: unix socket path; empty for TCP.
         security: whether the form asks for TLS.
+        address: the IP address to dial, one of those that the host has in DNS; empty if the host itself is dialled.
     """
 
     name: str
@@ -60,6 +72,7 @@ class Endpoint:
     port: int
     path: str
     security: Security
+    address: str = ""
 
     def __str__(self) -> str:
         return self.name
@@ -90,7 +103,34 @@ class Endpoint:
         if (tls is None and self.security is Security.TLS) or (tls is not None and self.security is Security.PLAINTEXT):
             raise ConfigError(f"endpoint {self.name} cannot be dialled {'without' if tls is None else 'with'} TLS")
         override = "" if tls is None or isinstance(tls, ssl.SSLContext) else tls.server_name
-        return Target(self.host, self.port, self.path, self.authority, tls, override or self.server_name)
+        return Target(
+            self.address or self.host, self.port, self.path, self.authority, tls, override or self.server_name
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class DnsName:
+    """A DNS name of which each address is an endpoint.
+
+    Attributes:
+        name: the canonical spelling.
+        host: the DNS name; a final dot, if it has one, keeps it from being completed by search domains.
+        port: TCP port.
+        security: whether the form asks for TLS.
+    """
+
+    name: str
+    host: str
+    port: int
+    security: Security
+
+    def at(self, address: str) -> Endpoint:
+        """The endpoint at one of its addresses."""
+        return Endpoint(f"{self.name}#{address}", self.host.removesuffix("."), self.port, "", self.security, address)
+
+
+Source: TypeAlias = Endpoint | DnsName
+"""One entry of the endpoints that a user names."""
 
 
 def parse_endpoint(text: str) -> Endpoint:
@@ -98,6 +138,18 @@ def parse_endpoint(text: str) -> Endpoint:
 
     Raises:
         ConfigError: the text is not an endpoint; the message never repeats credentials.
+    """
+    source = parse_source(text)
+    if isinstance(source, DnsName):
+        raise ConfigError(f"{source.name} may have any number of addresses, so it is not one endpoint")
+    return source
+
+
+def parse_source(text: str) -> Source:
+    """Parse one endpoint, or a DNS name whose addresses are endpoints.
+
+    Raises:
+        ConfigError: the text is neither; the message never repeats credentials.
     """
     stripped = text.strip()
     if not stripped:
@@ -117,17 +169,17 @@ def parse_endpoint(text: str) -> Endpoint:
     scheme, separator, rest = stripped.partition("://")
     if not separator:
         scheme, rest = "", stripped
+    if scheme.lower() in _DNS_SCHEMES:
+        return _dns(scheme.lower(), rest)
     security = _SECURITY.get(scheme.lower() + separator)
     if security is None:
-        raise ConfigError(f"unknown endpoint scheme {scheme!r}: use http, https, unix or unixs")
+        raise ConfigError(
+            f"unknown endpoint scheme {scheme!r}: use http, https, unix, unixs, dns, http+dns or https+dns"
+        )
     location = _PATH_OR_QUERY.split(rest, maxsplit=1)[0]
     if not separator and location != rest:
         raise ConfigError("an endpoint without a scheme must be host or host:port")
-    try:
-        host, given_port = split_host_port(location)
-    except ValueError as error:
-        raise ConfigError(f"endpoint {location!r} {error}") from None
-    port = DEFAULT_PORT if given_port is None else given_port
+    host, port = _host_and_port(location)
     if location != rest.removesuffix("/"):
         raise ConfigError(f"endpoint {scheme}://{location} must have no path and no query")
     return Endpoint(f"{scheme.lower()}{separator}{_join(host, port)}", host, port, "", security)
@@ -137,7 +189,16 @@ def parse_endpoints(endpoints: str | Iterable[str]) -> tuple[Endpoint, ...]:
     """Parse several endpoints, or one comma-separated text. The order is kept; duplicates are dropped.
 
     Raises:
-        ConfigError: there is no endpoint, or one of them is wrong.
+        ConfigError: there is no endpoint, or one of them is wrong, or a DNS name whose addresses are not known.
+    """
+    return tuple(parse_endpoint(source.name) for source in parse_sources(endpoints))
+
+
+def parse_sources(endpoints: str | Iterable[str]) -> tuple[Source, ...]:
+    """Parse endpoints and DNS names, or one comma-separated text. The order is kept; duplicates are dropped.
+
+    Raises:
+        ConfigError: there is none, or one of them is wrong.
     """
     if isinstance(endpoints, bytes) or not isinstance(endpoints, Iterable):
         raise ConfigError(
@@ -156,7 +217,7 @@ def parse_endpoints(endpoints: str | Iterable[str]) -> tuple[Endpoint, ...]:
     if any("@" in text and not _is_unix(text) for text in texts):
         raise ConfigError(_CREDENTIALS)
     try:
-        return tuple({endpoint.name: endpoint for endpoint in map(parse_endpoint, texts)}.values())
+        return tuple({source.name: source for source in map(parse_source, texts)}.values())
     except ConfigError:
         if not any("@" in text for text in texts):
             raise
@@ -173,6 +234,56 @@ def _unix(scheme: str, path: str) -> Endpoint:
     security = Security.TLS if scheme == "unixs" else Security.OPTIONAL
     name = f"{scheme}://{path}" if path.startswith("/") else f"{scheme}:{path}"
     return Endpoint(name, "", 0, path, security)
+
+
+def _dns(scheme: str, rest: str) -> Source:
+    """A DNS name, or one of its addresses, which stands after '#'. An IP address needs no DNS."""
+    before, security = _DNS_SCHEMES[scheme]
+    location, has_address, address = rest.partition("#")
+    if scheme == "dns":
+        location = location.removeprefix("/")
+        if "/" in location:
+            raise ConfigError(
+                "an endpoint dns://SERVER/NAME would name its DNS server, which is not supported: write dns:///NAME:PORT"
+            )
+    else:
+        location = location.removesuffix("/")
+    if _PATH_OR_QUERY.search(location):
+        raise ConfigError(f"a {before} endpoint must be a DNS name and a port, with no path and no query")
+    host, port = _host_and_port(location)
+    if _ip(host):
+        if has_address:
+            raise ConfigError(f"endpoint {before}{_join(host, port)} is an IP address already, and has no other one")
+        plain = _PLAIN_SCHEMES[security]
+        return Endpoint(f"{plain}{_join(host, port)}", host, port, "", security)
+    if not _DNS_NAME.fullmatch(host):
+        raise ConfigError(f"a {before} endpoint needs a DNS name: labels of up to 63 characters, separated by dots")
+    name = DnsName(f"{before}{host}:{port}", host, port, security)
+    if not has_address:
+        return name
+    canonical = _ip(address)
+    if not canonical:
+        raise ConfigError(f"endpoint {name.name} must have an IP address after '#'")
+    return name.at(canonical)
+
+
+def _host_and_port(location: str) -> tuple[str, int]:
+    try:
+        host, port = split_host_port(location)
+    except ValueError as error:
+        raise ConfigError(f"endpoint {location!r} {error}") from None
+    return host, DEFAULT_PORT if port is None else port
+
+
+def _ip(text: str) -> str:
+    """The canonical spelling of an IP address; empty if it is none."""
+    from ipaddress import ip_address  # where there is a DNS name
+
+    try:
+        address = ip_address(text)
+    except ValueError:
+        return ""
+    return "" if "%" in text else str(address)
 
 
 def _join(host: str, port: int) -> str:

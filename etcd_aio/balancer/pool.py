@@ -129,9 +129,9 @@ class EndpointPool:
             if wanted.name in self.endpoints:
                 return self.endpoints[wanted.name]
             # A scheme must match: nothing may go in plain text that the caller meant for TLS.
-            place = (wanted.host, wanted.port, wanted.path) if wanted.security is Security.OPTIONAL else None
+            place = _place(wanted) if wanted.security is Security.OPTIONAL else None
             for endpoint in self.endpoints.values():
-                if (endpoint.host, endpoint.port, endpoint.path) == place:
+                if _place(endpoint) == place:
                     return endpoint
             reason = f"{wanted.name} is not an endpoint of this client; it has {', '.join(self.endpoints)}"
         raise UnknownEndpointError(reason)
@@ -186,6 +186,10 @@ class EndpointPool:
             else unused(name, self._errors.get(name), self._dialling.client)
             for name in self.endpoints
         )
+
+
+def _place(endpoint: Endpoint) -> tuple[str, int, str, str]:
+    return endpoint.host, endpoint.port, endpoint.path, endpoint.address
 
 
 def by_name(endpoints: Iterable[Endpoint]) -> dict[str, Endpoint]:

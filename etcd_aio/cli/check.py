@@ -20,7 +20,7 @@ from etcd_aio.cli.arguments import raw
 from etcd_aio.cli.go_text import quoted
 from etcd_aio.cli.grammar import Switch, VerbGroup, value
 from etcd_aio.cli.outcome import ExitCode, Failure, bad_arguments
-from etcd_aio.cli.session import Session
+from etcd_aio.cli.session import Session, endpoint_of
 from etcd_aio.dataclass import dataclass
 
 _MODELS: Final = {"small": "s", "medium": "m", "large": "l", "xLarge": "xl"}
@@ -200,7 +200,7 @@ async def datascale(session: Session, words: tuple[str, ...], **options: Any) ->
 async def _memory(session: Session, first: Client, when: str) -> float:
     """The bytes of memory that a member has."""
     try:
-        text = await first.maintenance.metrics(first.endpoints[0])
+        text = await first.maintenance.metrics(await endpoint_of(first))
     except EtcdError as error:
         session.complain(f"Error: {error.message}")
         text = ""

@@ -55,7 +55,9 @@ class GlobalFlag:
 
 
 GLOBAL_FLAGS: Final = (
-    GlobalFlag(("--endpoints",), "client URLs of members, separated by commas; 127.0.0.1:2379 by default"),
+    GlobalFlag(
+        ("--endpoints",), "client URLs of members or dns:///NAME:PORT, separated by commas; 127.0.0.1:2379 by default"
+    ),
     GlobalFlag(("--context",), "name of the context that has the settings which are not given", own_variable=VARIABLE),
     GlobalFlag(("--write-out", "-w"), "output format: simple, fields, json, pretty-json, table, protobuf"),
     GlobalFlag(("--values",), "text, or json to parse values that are JSON, with --write-out=pretty-json"),

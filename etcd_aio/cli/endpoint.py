@@ -3,6 +3,7 @@
 import asyncio
 import time
 from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
 from typing import TypeVar
 
 from etcd_aio import Client
@@ -10,7 +11,7 @@ from etcd_aio.cli.go_text import duration
 from etcd_aio.cli.grammar import Switch, VerbGroup, value
 from etcd_aio.cli.outcome import ExitCode, Failure
 from etcd_aio.cli.results import EndpointHealth, HashReport, HealthReport, StatusReport
-from etcd_aio.cli.session import Session
+from etcd_aio.cli.session import Session, endpoint_of
 from etcd_aio.errors import EtcdError, PermissionDeniedError
 
 _T = TypeVar("_T")
@@ -26,16 +27,28 @@ def of_cluster() -> Switch:
 
 
 async def endpoints_of(session: Session, cluster: bool) -> tuple[str, ...]:
-    """The endpoints that were given, or those of all members.
+    """The endpoints that were given, with one for each address of a DNS name, or those of all members.
 
     Raises:
         EtcdError: the members could not be listed.
     """
     if not cluster:
-        return session.connection.endpoints
+        found = await asyncio.gather(*(_addresses_of(session, one) for one in session.connection.endpoints))
+        return tuple(address for addresses in found for address in addresses)
     async with session.client() as client:
         members = (await client.cluster.members()).members
     return tuple(url for member in members for url in member.client_urls)
+
+
+async def _addresses_of(session: Session, given: str) -> tuple[str, ...]:
+    """The endpoints at the addresses of a DNS name; what was given, if it has none or is an endpoint itself."""
+    client = session.client(given)
+    if client.endpoints:
+        return (given,)
+    async with client:
+        with suppress(EtcdError):  # the addresses may be known all the same
+            await endpoint_of(client)
+        return client.endpoints or (given,)
 
 
 async def ask_all(
@@ -46,7 +59,7 @@ async def ask_all(
     async def one(endpoint: str) -> tuple[str, _T | EtcdError]:
         async with session.client(endpoint) as client:
             try:
-                return endpoint, await ask(client, client.endpoints[0])
+                return endpoint, await ask(client, await endpoint_of(client))
             except EtcdError as error:
                 return endpoint, error
 

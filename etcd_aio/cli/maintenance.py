@@ -11,7 +11,7 @@ from etcd_aio.cli.go_text import duration
 from etcd_aio.cli.grammar import VerbGroup, verb
 from etcd_aio.cli.outcome import ExitCode, Failure, bad_arguments
 from etcd_aio.cli.results import Done
-from etcd_aio.cli.session import Session
+from etcd_aio.cli.session import Session, endpoint_of
 from etcd_aio.errors import UnknownEndpointError
 
 _NO_VERSION: Final = "TARGET_VERSION not provided, or too many arguments"
@@ -44,7 +44,7 @@ async def defrag(session: Session, words: tuple[str, ...], *, cluster: bool) -> 
         async with session.client(endpoint) as client:
             began = time.perf_counter_ns()
             try:
-                await client.maintenance.defragment(client.endpoints[0])
+                await client.maintenance.defragment(await endpoint_of(client))
             except EtcdError as error:
                 took = duration(time.perf_counter_ns() - began)
                 session.complain(f"Failed to defragment etcd member[{endpoint}]. took {took}. ({error})")

@@ -166,3 +166,20 @@ def complain(text: str) -> None:
     shown = _RAW_BYTE.sub(lambda found: f"\\x{ord(found[0]) - 0xDC00:02x}", text)
     sys.stderr.write(f"{shown}\n")
     sys.stderr.flush()
+
+
+async def endpoint_of(client: "Client") -> str:
+    """The endpoint of a client of one endpoint.
+
+    Raises:
+        EtcdError: it is a DNS name without addresses.
+    """
+    if not client.endpoints:
+        from etcd_aio.errors import EtcdError
+
+        try:
+            await client.get("health", serializable=True)  # as soon as there is an answer of DNS, whatever it is
+        except EtcdError:
+            if not client.endpoints:
+                raise
+    return client.endpoints[0]

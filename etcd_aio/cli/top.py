@@ -16,7 +16,7 @@ from etcd_aio.cli.endpoint import endpoints_of, of_cluster
 from etcd_aio.cli.grammar import Switch, value, verb
 from etcd_aio.cli.lock import seconds
 from etcd_aio.cli.outcome import ExitCode, Failure, bad_arguments
-from etcd_aio.cli.session import Session
+from etcd_aio.cli.session import Session, endpoint_of
 from etcd_aio.cli.top_metrics import Metrics, read_metrics
 from etcd_aio.cli.top_model import Counters, MemberAnswer, Top, TopSnapshot
 
@@ -133,11 +133,10 @@ async def _snapshots(
 async def _answer(client: Client, limit: float) -> MemberAnswer:
     """Ask a member for its status and its metrics, which it may serve elsewhere or nowhere."""
     clock = asyncio.get_running_loop().time
-    endpoint = client.endpoints[0]
     reading = start_task(_metrics(client, limit), name="etcd-aio top metrics")
     try:
         began = clock()
-        status = await client.maintenance.status(endpoint, timeout=limit)
+        status = await client.maintenance.status(await endpoint_of(client), timeout=limit)
         seconds = clock() - began
         metrics = await reading
     except EtcdError as error:
@@ -149,8 +148,11 @@ async def _answer(client: Client, limit: float) -> MemberAnswer:
 
 
 async def _metrics(client: Client, limit: float) -> Metrics | None:
-    text = await _or_none(client.maintenance.metrics(client.endpoints[0], timeout=limit))
-    return None if text is None else read_metrics(text)
+    try:
+        text = await client.maintenance.metrics(await endpoint_of(client), timeout=limit)
+    except EtcdError:
+        return None
+    return read_metrics(text)
 
 
 async def _or_none(call: Awaitable[_T]) -> _T | None:

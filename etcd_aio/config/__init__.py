@@ -6,8 +6,9 @@ from etcd_aio.exports import late_names
 
 if TYPE_CHECKING:
     from etcd_aio.config.certificates import CertificateFiles as CertificateFiles
-    from etcd_aio.config.endpoints import endpoints_from as endpoints_from
-    from etcd_aio.config.endpoints import resolver_from as resolver_from
+    from etcd_aio.config.endpoints import sources_from as sources_from
+    from etcd_aio.config.endpoints import srv_resolver_from as srv_resolver_from
+    from etcd_aio.config.endpoints import with_resolvers as with_resolvers
     from etcd_aio.config.environ import read_environment as read_environment
     from etcd_aio.config.guard import guard_options as guard_options
     from etcd_aio.config.options import TEXT_OPTIONS as TEXT_OPTIONS

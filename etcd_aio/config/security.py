@@ -3,7 +3,7 @@
 import ssl
 from collections.abc import Iterable, Sequence
 
-from etcd_aio.balancer import Endpoint, Security
+from etcd_aio.balancer import Security, Source
 from etcd_aio.config.tls import TLS
 from etcd_aio.errors import ConfigError
 from etcd_aio.transport import CertificateRenewal, TLSContext
@@ -46,7 +46,7 @@ class EndpointSecurity:
         self.renewal: CertificateRenewal | None = None
         self._context = None if tls is None else self._checked(tls)
 
-    def tls_for(self, endpoint: Endpoint) -> TLSContext | None:
+    def tls_for(self, endpoint: Source) -> TLSContext | None:
         """The TLS context for `endpoint`, or its source; None for plaintext.
 
         An endpoint with TLS never gets plaintext: without `tls` it is verified with the system's root certificates.
@@ -58,7 +58,7 @@ class EndpointSecurity:
             self._context = CertificateFiles(TLS(), self._client, self._alpn)  # reads no file until it is needed
         return self._context if has_tls else None
 
-    def check(self, endpoints: Iterable[Endpoint]) -> None:
+    def check(self, endpoints: Iterable[Source]) -> None:
         """Check that these endpoints get no password or token in plain text. Unix sockets are safe.
 
         Raises:

@@ -4,6 +4,7 @@
     etcds://...                                                                              TLS
     etcd+unix:///path, etcds+unix:///path                                                    a unix socket
     etcd+srv://domain[/[namespace]], etcds+srv://domain...                                   from DNS SRV records
+    etcd+dns://name[:port][,...][/[namespace]], etcds+dns://name...                          each address of DNS names
 
 The namespace is all of the path after its first slash. Name, password, path and values are percent-decoded. Options
 are those of `Client`, by its names; with TLS also `ca`, `cert`, `key` (files), `server_name` and `reconnect`. Errors
@@ -20,8 +21,8 @@ from etcd_aio.config.settings import Settings, TLSFiles
 from etcd_aio.config.text import Value, read_flag
 from etcd_aio.errors import ConfigError
 
-_URL: Final = re.compile(r"(etcds?)(\+unix|\+srv)?://([^/?#]*)([^?#]*)(?:\?([^#]*))?", re.ASCII | re.IGNORECASE)
-_SCHEMES: Final = "etcd, etcds, etcd+unix, etcds+unix, etcd+srv or etcds+srv"
+_URL: Final = re.compile(r"(etcds?)(\+unix|\+srv|\+dns)?://([^/?#]*)([^?#]*)(?:\?([^#]*))?", re.ASCII | re.IGNORECASE)
+_SCHEMES: Final = "etcd or etcds, perhaps with +unix, +srv or +dns"
 _PERCENT: Final = re.compile(r"%(?![0-9A-Fa-f]{2})")
 
 
@@ -59,7 +60,7 @@ def parse_url(url: str) -> Settings:
         return Settings(discovery_srv=_domain(hosts), tls=tls, auth=auth, options=options)
     if "discovery_srv_name" in options:
         raise ConfigError("discovery_srv_name needs a URL that begins with etcd+srv or etcds+srv")
-    endpoints = (_socket(hosts, path, is_tls),) if kind else _hosts(hosts, is_tls)
+    endpoints = (_socket(hosts, path, is_tls),) if kind == "+unix" else _hosts(hosts, kind, is_tls)
     return Settings(endpoints=endpoints, tls=tls, auth=auth, options=options)
 
 
@@ -72,14 +73,19 @@ def _credentials(text: str) -> tuple[str, str]:
     return _decoded(name, "the name"), _decoded(password, "the password")
 
 
-def _hosts(text: str, is_tls: bool) -> tuple[str, ...]:
+def _hosts(text: str, kind: str, is_tls: bool) -> tuple[str, ...]:
     if not text:
         raise ConfigError("a connection URL needs a host; etcd's default is 127.0.0.1:2379")
     hosts = text.split(",")
     for number, host in enumerate(hosts, start=1):
         if not _is_host(host):
             raise ConfigError(f"host #{number} of the connection URL must be host, host:port or [IPv6]:port")
-    return tuple(f"{'https' if is_tls else 'http'}://{host}" for host in hosts)
+    endpoints = tuple(f"{'https' if is_tls else 'http'}{kind}://{host}" for host in hosts)
+    if kind:
+        from etcd_aio.balancer import parse_sources
+
+        parse_sources(endpoints)  # not every host is a DNS name; its errors repeat nothing
+    return endpoints
 
 
 def _socket(hosts: str, path: str, is_tls: bool) -> str:

@@ -8,6 +8,7 @@ if TYPE_CHECKING:
     from etcd_aio.discovery.discovery import Discovery as Discovery
     from etcd_aio.discovery.member_urls import Advertised as Advertised
     from etcd_aio.discovery.member_urls import advertised_endpoints as advertised_endpoints
+    from etcd_aio.discovery.name_resolver import NameResolver as NameResolver
     from etcd_aio.discovery.resolver import Resolution as Resolution
     from etcd_aio.discovery.resolver import Resolver as Resolver
     from etcd_aio.discovery.srv import SrvResolver as SrvResolver

@@ -31,7 +31,12 @@ class Advertised:
 
 
 def advertised_endpoints(
-    urls: Iterable[str], *, configured: Sequence[Endpoint], in_use: Sequence[Endpoint], has_tls: bool
+    urls: Iterable[str],
+    *,
+    configured: Sequence[Endpoint],
+    in_use: Sequence[Endpoint],
+    has_tls: bool,
+    requires_tls: bool = False,
 ) -> Advertised:
     """Check advertised URLs.
 
@@ -42,8 +47,9 @@ def advertised_endpoints(
         configured: the endpoints that the user has named.
         in_use: the endpoints in use.
         has_tls: whether the client has a TLS configuration, which endpoints without a scheme use.
+        requires_tls: whether plaintext is refused whatever else is configured.
     """
-    requires_tls = has_tls or any(endpoint.security is Security.TLS for endpoint in configured)
+    requires_tls |= has_tls or any(endpoint.security is Security.TLS for endpoint in configured)
     allows_local = any(_is_local(endpoint) for endpoint in configured)
     known = {_place(endpoint, has_tls): endpoint for endpoint in (*configured, *in_use)}
     own = {_place(endpoint, has_tls) for endpoint in configured}
@@ -80,14 +86,14 @@ def _reason(endpoint: Endpoint, requires_tls: bool, allows_local: bool) -> str:
     return ""
 
 
-def _place(endpoint: Endpoint, has_tls: bool) -> tuple[str, int, str, bool]:
+def _place(endpoint: Endpoint, has_tls: bool) -> tuple[str, int, str, bool, str]:
     """The address, and whether it has TLS: equal for two spellings of one endpoint."""
     is_tls = endpoint.security is Security.TLS or (endpoint.security is Security.OPTIONAL and has_tls)
-    return endpoint.host, endpoint.port, endpoint.path, is_tls
+    return endpoint.host, endpoint.port, endpoint.path, is_tls, endpoint.address
 
 
 def _is_local(endpoint: Endpoint) -> bool:
-    host = endpoint.host
+    host = endpoint.address or endpoint.host
     if endpoint.path or host == "localhost" or host.endswith(".localhost"):
         return True
     try:

@@ -1,4 +1,4 @@
-"""The source of the endpoints that a client starts with, if they are not named."""
+"""The source of endpoints that are not named themselves, but found by a DNS name."""
 
 from math import inf
 from typing import Protocol
@@ -21,13 +21,17 @@ class Resolution:
 
 
 class Resolver(Protocol):
-    """The source of the endpoints that a client starts with.
+    """The source of the endpoints that a DNS name leads to.
 
     Attributes:
         name: the DNS name that it looks up, for errors.
+        is_tls: whether its endpoints have TLS, always.
     """
 
     name: str
+
+    @property
+    def is_tls(self) -> bool: ...
 
     async def resolve(self, timeout: float) -> Resolution:
         """Find the current endpoints.

@@ -18,8 +18,11 @@ Lookup: TypeAlias = Callable[[str, float], Awaitable[SrvAnswer]]
 """Looks up the SRV records of a name, within a timeout in seconds; raises DiscoveryError if there is no answer."""
 
 
-def require_dnspython() -> None:
+def require_dnspython(what: str) -> None:
     """Import dnspython now: the import takes too long for a running event loop.
+
+    Args:
+        what: what needs it.
 
     Raises:
         ConfigError: dnspython is not installed.
@@ -27,7 +30,7 @@ def require_dnspython() -> None:
     try:
         import dns.asyncresolver  # noqa: F401 - only to see whether it is installed
     except ImportError as error:
-        raise ConfigError("discovery_srv needs dnspython: pip install 'etcd_aio[srv]'") from error
+        raise ConfigError(f"{what} needs dnspython: pip install 'etcd_aio[dns]'") from error
 
 
 async def dns_lookup(name: str, timeout: float) -> SrvAnswer:
@@ -91,15 +94,15 @@ class SrvResolver:
         self._within = "" if has_own_ca else domain
         self._lookup = lookup or dns_lookup
         self._random = random
-        self._was_tls = False
+        self.is_tls = False
 
     async def resolve(self, timeout: float) -> Resolution:
         answer = await self._lookup(self.name, timeout)
         if answer.records:
             resolution = endpoints_of_answer(answer, self.name, is_tls=True, within=self._within, random=self._random)
-            self._was_tls = True
+            self.is_tls = True
             return resolution
-        if self._has_tls or self._was_tls:
+        if self._has_tls or self.is_tls:
             raise DiscoveryError(f"{self.name} does not exist, and this client requires TLS")
         answer = await self._lookup(self._plain, timeout)
         if not answer.records:

@@ -42,9 +42,10 @@ class FakeEngine:
 
     async def _reach(self, target: Target) -> Link:
         await asyncio.sleep(0)
-        link = self._link_to(target.path or target.authority)
+        place = target.path or target.dialled
+        link = self._link_to(place)
         if link is None:
-            raise OSError(errno.EHOSTUNREACH, f"the fake etcd has no member {target.path or target.authority}")
+            raise OSError(errno.EHOSTUNREACH, f"the fake etcd has no member {place}")
         link.host.inbox.enter()
         try:
             async with asyncio.timeout(self._options.connect_timeout):

@@ -39,8 +39,9 @@ class Client(BaseClient, Store):
 
     Args:
         endpoints: the client URLs of the members: a list, or one comma-separated text. `host`, `host:port`, `http://`,
-            `https://`, `unix:` and `unixs:` are accepted; the default port is 2379. Default: `127.0.0.1:2379`, as
-            etcd's own.
+            `https://`, `unix:` and `unixs:` are accepted, and `dns:///name:port`, `http+dns://` and `https+dns://` for
+            each address of a DNS name, which is looked up again at its TTL (needs `pip install 'etcd_aio[dns]'`); the
+            default port is 2379. Default: `127.0.0.1:2379`, as etcd's own.
         tls: how to verify `https://` endpoints and, if given, those without a scheme: see `TLS`. An `ssl.SSLContext`
             is only changed to offer the version of HTTP that `engine` speaks. Default: the system's root certificates,
             for `https://` endpoints only.
@@ -94,16 +95,17 @@ class Client(BaseClient, Store):
             `https://` endpoints; if that does not exist and there is no `tls`, `_etcd-client._tcp` for `http://`
             endpoints. Without `tls`, the hosts of the former must lie within the domain. The records are read again
             when their TTL expires (after `auto_sync` seconds, if given), and while no member is connected; the last
-            answer is used until there is a new one. Needs `pip install 'etcd_aio[srv]'`.
+            answer is used until there is a new one. Needs `pip install 'etcd_aio[dns]'`.
         discovery_srv_name: the name of the cluster, if the domain has several: `_etcd-client-ssl-NAME._tcp`, and
             `_etcd-client-NAME._tcp`.
         reject_old_cluster: let `connect()` ask every endpoint for its version, and raise `OldClusterError` if one runs
             etcd older than 3.4. Endpoints that do not answer within `connect_timeout` are not checked. Default: False,
             as etcd's Go client.
-        fail_fast: let a call fail as soon as every endpoint has refused the connection, instead of waiting for one
-            until its timeout: for command line tools and tests. A dial without an answer counts as refused after
-            `connect_timeout`; a lost connection counts once it could not be made again. Watches, lease renewals and
-            `wait_ready()` wait all the same. Default: False, so that services survive a restart of the cluster.
+        fail_fast: let a call fail as soon as every endpoint has refused the connection, or DNS has none, instead of
+            waiting for one until its timeout: for command line tools and tests. A dial without an answer counts as
+            refused after `connect_timeout`; a lost connection counts once it could not be made again. Watches, lease
+            renewals and `wait_ready()` wait all the same. Default: False, so that services survive a restart of the
+            cluster.
         namespace: a prefix of all keys: every call about keys, watches and leases, and every shortcut, works on the
             keys that begin with it, and shows them without it, as `Client.namespace` does. What is about the whole
             cluster stays so: `compact`, `cluster`, `maintenance`, and `auth`, whose permissions name whole keys.
@@ -188,6 +190,7 @@ class Client(BaseClient, Store):
             etcds://name:password@m1/?ca=/etc/ca.pem        TLS; without `ca` the system's authorities
             etcd+unix:///run/etcd.sock                      a unix socket; etcds+unix with TLS
             etcds+srv://example.com                         `discovery_srv`; etcd+srv takes members without TLS too
+            etcd+dns://etcd-headless.ns:2379                each address of a DNS name; etcds+dns with TLS
             etcd://m1/app/                                  `namespace="app/"`; of a unix socket `?namespace=app/`
 
         The namespace is all of the path after its first slash, so it ends as the path does. Name, password, path and
@@ -288,15 +291,18 @@ class Client(BaseClient, Store):
 
     @property
     def endpoints(self) -> tuple[str, ...]:
-        """The endpoints in use, in canonical spelling, in the order given."""
+        """The endpoints in use, in canonical spelling, in the order given; of a DNS name, one for each address."""
         return self._aio.endpoints
 
     def set_endpoints(self, endpoints: str | Iterable[str]) -> None:
         """Replace the endpoints. Those that stay keep their connections; calls on removed ones may finish.
 
+        A DNS name that stays keeps its addresses. One that is new is looked up; calls wait for that, if there is no
+        other endpoint.
+
         Raises:
-            ConfigError: there is no endpoint, or one is malformed, or would get credentials in plain text. Nothing is
-                changed then.
+            ConfigError: there is no endpoint, or one is malformed, or would get credentials in plain text, or needs
+                dnspython. Nothing is changed then.
             ClientUsageError: the client is closed.
         """
         self._run(self._aio.set_endpoints, endpoints)

@@ -93,6 +93,11 @@ class Target:
         """The address alone: equal for all dials to one server."""
         return self.host, self.port, self.path
 
+    @property
+    def dialled(self) -> str:
+        """Host and port as text. Unlike `authority`, it is another one for each address of a DNS name."""
+        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
+
 
 @dataclass(frozen=True, slots=True)
 class TransportOptions:

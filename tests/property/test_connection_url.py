@@ -9,7 +9,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from etcd_aio import Client
-from etcd_aio.balancer import parse_endpoints
+from etcd_aio.balancer import parse_sources
 from etcd_aio.config import PREFIX, parse_url, read_environment
 from etcd_aio.errors import ConfigError, EtcdError
 
@@ -89,12 +89,19 @@ def test_no_error_holds_a_password(secret: str, raw: str, is_raw: bool, rest: st
 
 @given(url=st.text(max_size=60) | st.text(st.sampled_from("etcds+unixrv:/?#@&=%,[]0127.m"), max_size=60))
 def test_hostile_urls_are_refused_cleanly(url: str) -> None:
-    for text in (url, f"etcd://{url}", f"etcds://m1/?{url}", f"etcd+unix://{url}", f"etcds+srv://{url}"):
+    for text in (
+        url,
+        f"etcd://{url}",
+        f"etcds://m1/?{url}",
+        f"etcd+unix://{url}",
+        f"etcds+srv://{url}",
+        f"etcd+dns://{url}",
+    ):
         endpoints: tuple[str, ...] | None = None
         with contextlib.suppress(ConfigError):
             endpoints = parse_url(text).endpoints
         if endpoints is not None:
-            assert parse_endpoints(endpoints), "what is passed on is taken"
+            assert parse_sources(endpoints), "what is passed on is taken"
 
 
 @given(

@@ -4,7 +4,8 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from etcd_aio.balancer import Endpoint, parse_endpoint, parse_endpoints
+from etcd_aio.balancer import DnsName, Endpoint, parse_endpoint, parse_endpoints
+from etcd_aio.balancer.endpoint import parse_source
 from etcd_aio.errors import ConfigError
 
 PIECES = st.sampled_from(
@@ -13,6 +14,8 @@ PIECES = st.sampled_from(
         "https",
         "unix",
         "unixs",
+        "dns",
+        "http+dns",
         "HTTP",
         ":",
         "//",
@@ -49,6 +52,22 @@ def test_any_text_parses_or_is_refused_and_its_name_means_itself(text: str) -> N
     assert endpoint.authority
     assert endpoint.server_name
     assert endpoint.name.isprintable()
+
+
+@given(TEXTS)
+@example("dns://a./")
+@example("http+dns://a#::1")
+def test_any_text_is_a_source_or_is_refused_and_its_name_means_itself(text: str) -> None:
+    try:
+        source = parse_source(text)
+    except ConfigError:
+        return
+    assert parse_source(source.name) == source
+    if isinstance(source, DnsName):
+        for address in ("10.0.0.7", "fd00::7"):
+            endpoint = source.at(address)
+            assert parse_endpoint(endpoint.name) == endpoint
+            assert (endpoint.security, endpoint.port) == (source.security, source.port)
 
 
 @given(st.lists(TEXTS, max_size=4))

@@ -1,7 +1,7 @@
 """A fake engine: scripted endpoints behind the interface of the transport.
 
 engine = FakeEngine()
-member = engine["m1:2379"]        # by authority
+member = engine["m1:2379"]        # by host and port, or by the authority of a unix socket
 member.dial = Refuse(OSError(...))  or  Hang()  or  Accept()   what dials do from now on
 engine.unsent = ...               whether an attempt fails unsent; such attempts are not recorded
 member.answers.append(...)        the outcomes of the next attempts, in turn; then `member.otherwise`
@@ -142,7 +142,7 @@ class FakeEngine:
 
     async def connect(self, target: Target, owner: ConnectionOwner) -> Connection:
         """Dial as the member's `dial` says."""
-        member = self[target.authority]
+        member = self[target.authority if target.path else target.dialled]
         member.dials.append(asyncio.get_running_loop().time())
         member.targets.append(target)
         dial = member.dial
@@ -162,7 +162,7 @@ class FakeEngine:
 
     async def http_get(self, target: Target, path: str) -> bytes:
         """The member's document."""
-        document = self[target.authority].documents.get(path)
+        document = self[target.authority if target.path else target.dialled].documents.get(path)
         if document is None:
             raise ConnectError(f"the peer does not serve {path}")
         return document

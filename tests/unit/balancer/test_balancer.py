@@ -534,31 +534,30 @@ async def test_other_policies_do_not_look_for_the_leader() -> None:
 # What keeps the endpoints current.
 
 
-async def test_an_outage_is_waited_for() -> None:
-    world = BalancerWorld("m1,m2").refuse("m1", "m2")
-    assert await world.balancer.outage(NEVER), "nothing is READY yet"
-    world.engine["m1:2379"].dial = world.engine["m2:2379"].dial = Accept()
-    await world.started()
+async def test_a_change_of_what_is_ready_is_waited_for() -> None:
+    world = await BalancerWorld("m1,m2").started()
     started = world.loop.time()
-    assert not await world.balancer.outage(started + 5.0)
+    assert not await world.balancer.readiness.wait(started + 5.0)
     assert world.loop.time() == started + 5.0
     world.refuse("m1", "m2")
-    waiting = asyncio.ensure_future(world.balancer.outage(NEVER))
+    for name in ("m1", "m2"):
+        waiting = asyncio.ensure_future(world.balancer.readiness.wait(NEVER))
+        await turns()
+        world.engine[f"{name}:2379"].connection.lose(ConnectionResetError())
+        await turns()
+        assert await waiting
+    waiting = asyncio.ensure_future(world.balancer.readiness.wait(NEVER))
     await turns()
-    world.engine["m1:2379"].connection.lose(ConnectionResetError())
-    await turns()
-    assert not waiting.done(), "one is left"
-    world.engine["m2:2379"].connection.lose(ConnectionResetError())
-    await turns()
+    world.balancer.set_endpoints(parse_endpoints("m3"))
     assert await waiting
     await closed(world)
     with pytest.raises(ClientClosedError):
-        await world.balancer.outage(NEVER)
+        await world.balancer.readiness.wait(NEVER)
 
 
-async def test_whoever_waits_for_an_outage_hears_of_the_close() -> None:
+async def test_the_task_that_waits_for_a_change_hears_of_the_close() -> None:
     world = await BalancerWorld("m1").started()
-    waiting = asyncio.ensure_future(world.balancer.outage(NEVER))
+    waiting = asyncio.ensure_future(world.balancer.readiness.wait(NEVER))
     await turns()
     await closed(world)
     with pytest.raises(ClientClosedError):
@@ -569,7 +568,7 @@ async def test_whoever_waits_for_an_outage_hears_of_the_close() -> None:
 async def test_why_the_endpoints_are_not_known_is_part_of_the_error() -> None:
     world = await BalancerWorld("m1").refuse("m1").started()
     reason = DiscoveryError("NXDOMAIN")
-    world.balancer.unresolved = {"the records": reason}
+    world.balancer.set_unresolved({"the records": reason}, is_resolving=False)
     assert world.balancer.no_available_endpoints().errors["the records"] is reason
     assert list(world.balancer.no_available_endpoints("m1:2379").errors) == ["m1:2379"]
     await closed(world)

@@ -4,7 +4,16 @@ import ssl
 
 import pytest
 
-from etcd_aio.balancer.endpoint import DEFAULT_PORT, Endpoint, Security, parse_endpoint, parse_endpoints
+from etcd_aio.balancer.endpoint import (
+    DEFAULT_PORT,
+    DnsName,
+    Endpoint,
+    Security,
+    parse_endpoint,
+    parse_endpoints,
+    parse_source,
+    parse_sources,
+)
 from etcd_aio.errors import ConfigError
 
 OPTIONAL, PLAINTEXT, TLS = Security.OPTIONAL, Security.PLAINTEXT, Security.TLS
@@ -108,7 +117,6 @@ def test_every_form(
         "*",
         "m1;m2",
         "mü1:2379",
-        "dns://m1",
         "ftp://m1:2379",
         "://m1",
         "unix:",
@@ -223,3 +231,87 @@ def test_tls_is_never_added_or_dropped_silently() -> None:
 
 def test_the_default_port_is_etcds() -> None:
     assert DEFAULT_PORT == 2379
+
+
+# DNS names: text, canonical name, host, port, security.
+NAMES = [
+    ("dns:///etcd-headless.ns:2379", "dns:///etcd-headless.ns:2379", "etcd-headless.ns", 2379, OPTIONAL),
+    ("dns:///etcd", "dns:///etcd:2379", "etcd", 2379, OPTIONAL),
+    ("dns://etcd:2381", "dns:///etcd:2381", "etcd", 2381, OPTIONAL),
+    ("DNS:///Etcd.Example.ORG.", "dns:///etcd.example.org.:2379", "etcd.example.org.", 2379, OPTIONAL),
+    ("http+dns://etcd:2379/", "http+dns://etcd:2379", "etcd", 2379, PLAINTEXT),
+    ("https+dns://Etcd_1", "https+dns://etcd_1:2379", "etcd_1", 2379, TLS),
+]
+
+
+@pytest.mark.parametrize(("text", "name", "host", "port", "security"), NAMES)
+def test_dns_names(text: str, name: str, host: str, port: int, security: Security) -> None:
+    source = parse_source(text)
+    assert source == DnsName(name, host, port, security)
+    assert parse_source(name) == source
+    with pytest.raises(ConfigError, match="any number of addresses"):
+        parse_endpoint(text)
+
+
+@pytest.mark.parametrize(("address", "dialled"), [("10.0.0.7", "10.0.0.7"), ("FD00::7", "fd00::7")])
+def test_an_address_of_a_name_is_dialled_there_and_verified_by_the_name(address: str, dialled: str) -> None:
+    text = "https+dns://etcd.example.org.:2381"
+    name = parse_source(text)
+    assert isinstance(name, DnsName)
+    endpoint = parse_endpoint(f"{text}#{address}")
+    assert endpoint == name.at(dialled)
+    assert parse_endpoint(endpoint.name) == endpoint
+    assert endpoint.name == f"https+dns://etcd.example.org.:2381#{dialled}"
+    target = endpoint.target(ssl.create_default_context())
+    assert (target.host, target.port, target.path) == (dialled, 2381, "")
+    assert (target.authority, target.server_name) == ("etcd.example.org:2381", "etcd.example.org")
+
+
+@pytest.mark.parametrize(
+    ("text", "name"),
+    [
+        ("dns:///10.0.0.7:2379", "10.0.0.7:2379"),
+        ("dns://[FD00::7]", "[fd00::7]:2379"),
+        ("http+dns://10.0.0.7", "http://10.0.0.7:2379"),
+        ("https+dns://[::1]:1", "https://[::1]:1"),
+    ],
+)
+def test_an_ip_address_needs_no_dns(text: str, name: str) -> None:
+    assert parse_source(text) == parse_endpoint(name)
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("dns://10.0.0.53/etcd:2379", "DNS server"),
+        ("dns://resolver:53/etcd", "DNS server"),
+        ("dns://etcd:2379/", "DNS server"),
+        ("dns:////etcd", "DNS server"),
+        ("dns:///", "no host"),
+        ("dns:///:2379", "no host"),
+        ("dns:///etcd:0", "no port"),
+        ("dns:///a..b", "needs a DNS name"),
+        ("dns:///.etcd", "needs a DNS name"),
+        ("dns:///" + "a" * 64, "needs a DNS name"),
+        ("dns:///" + "a." * 127 + "a", "needs a DNS name"),
+        ("dns:///etcd?x", "no path"),
+        ("http+dns://etcd/x", "no path"),
+        ("http+dns:///etcd", "no path"),
+        ("dns:///m\u00fc:2379", "IDN as xn--"),
+        ("dns:///etcd#", "after '#'"),
+        ("dns:///etcd#m1", "after '#'"),
+        ("dns:///etcd#fe80::1%eth0", "after '#'"),
+        ("dns:///10.0.0.7#10.0.0.8", "IP address already"),
+        ("dns+http://etcd", "unknown endpoint scheme"),
+    ],
+)
+def test_what_is_no_dns_name_is_refused(text: str, says: str) -> None:
+    with pytest.raises(ConfigError, match=says):
+        parse_source(text)
+
+
+def test_dns_names_stand_beside_endpoints() -> None:
+    found = parse_sources("http://m1,dns:///etcd,dns://etcd:2379,https+dns://etcd")
+    assert [source.name for source in found] == ["http://m1:2379", "dns:///etcd:2379", "https+dns://etcd:2379"]
+    with pytest.raises(ConfigError, match="credentials"):
+        parse_sources("dns:///root:c4n4ry@etcd")

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from etcd_aio.balancer import parse_endpoint
-from etcd_aio.config import TLS, CertificateFiles, EndpointSecurity, endpoints_from
+from etcd_aio.config import TLS, CertificateFiles, EndpointSecurity, sources_from
 from etcd_aio.errors import ConfigError
 
 
@@ -121,6 +121,8 @@ def test_nothing_of_it_can_be_shown_or_pickled() -> None:
     ("endpoints", "has_context", "is_allowed"),
     [
         ("https://m1,unix:/run/etcd,unixs:/run/etcd", False, False),
+        ("https+dns://m1", False, False),
+        ("dns:///m1", True, False),
         ("m1", True, False),
         ("m1,http://m2", False, True),
     ],
@@ -129,13 +131,13 @@ def test_credentials_may_go_where_nobody_listens_and_where_that_is_allowed(
     endpoints: str, has_context: bool, is_allowed: bool
 ) -> None:
     tls = ssl.create_default_context() if has_context else None
-    security(tls, has_credentials=True, allow_insecure_auth=is_allowed).check(endpoints_from(endpoints))
+    security(tls, has_credentials=True, allow_insecure_auth=is_allowed).check(sources_from(endpoints))
 
 
-@pytest.mark.parametrize("endpoint", ["m1:2379", "127.0.0.1", "http://m1"])
+@pytest.mark.parametrize("endpoint", ["m1:2379", "127.0.0.1", "http://m1", "dns:///m1", "http+dns://m1"])
 def test_credentials_do_not_cross_a_network_in_the_clear(endpoint: str) -> None:
     made = security(ssl.create_default_context() if endpoint == "http://m1" else None, has_credentials=True)
     with pytest.raises(ConfigError, match="in plain text") as caught:
-        made.check(endpoints_from(f"https://m0,{endpoint}"))
+        made.check(sources_from(f"https://m0,{endpoint}"))
     assert endpoint in str(caught.value)
-    security().check(endpoints_from(endpoint))
+    security().check(sources_from(endpoint))

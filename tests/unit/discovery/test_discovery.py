@@ -1,132 +1,19 @@
-"""discovery/discovery.py, discovery/resolver.py: the effect of member lists and DNS answers, in virtual time."""
+"""discovery/discovery.py, discovery/resolver.py, discovery/tracked.py: member lists, DNS answers, in virtual time."""
 
 import asyncio
 import logging
-import ssl
-from collections.abc import Iterable
 
 import pytest
 
-from etcd_aio.balancer import Balancer, Endpoint, parse_endpoints
-from etcd_aio.base.call_options import Timeout
-from etcd_aio.discovery import Discovery, Resolution, Resolver
-from etcd_aio.errors import ConfigError, ConnectError, ConnectionLostError, DiscoveryError, NoAvailableEndpointsError
-from etcd_aio.transport import RequestMetadata
-from etcd_aio.types import Header, Member, MemberListResult
-from tests.support.fake_engine import Accept, FakeEngine, Hang, Refuse
-from tests.support.virtual_time import tasks, timers, turns
+from etcd_aio.balancer import parse_endpoints
+from etcd_aio.discovery import discovery
+from etcd_aio.errors import ConnectError, ConnectionLostError, DiscoveryError, NoAvailableEndpointsError
+from etcd_aio.types import Member
+from tests.support.discoveries import FakeResolver, Setup, member
+from tests.support.fake_engine import Accept, Hang
+from tests.support.virtual_time import tasks, turns
 
 pytestmark = [pytest.mark.anyio, pytest.mark.virtual_time]
-
-
-def plaintext(endpoint: Endpoint) -> ssl.SSLContext | None:
-    return None
-
-
-def noted() -> None:
-    """Nothing to note."""
-
-
-def member(number: int, *urls: str, name: str | None = None, is_learner: bool = False) -> Member:
-    started = f"m{number}" if name is None else name
-    return Member(number, started, ("http://p:1",), urls or (f"http://m{number}:2379",), is_learner)
-
-
-class FakeResolver:
-    """A resolver that says what it is told, or fails."""
-
-    name = "the records"
-
-    def __init__(self) -> None:
-        self.says: str | Exception = DiscoveryError("not told yet")
-        self.ttl = 60.0
-        self.asked: list[float] = []
-        self.timeouts: set[float] = set()
-        self.takes = 0.0
-
-    async def resolve(self, timeout: float) -> Resolution:
-        self.asked.append(asyncio.get_running_loop().time())
-        self.timeouts.add(timeout)
-        await asyncio.sleep(self.takes)
-        if isinstance(self.says, Exception):
-            raise self.says
-        return Resolution(parse_endpoints(self.says), self.ttl)
-
-
-class Setup:
-    def __init__(
-        self,
-        endpoints: str = "",
-        *,
-        resolver: Resolver | None = None,
-        auto_sync: float | None = None,
-        has_tls: bool = False,
-    ) -> None:
-        self.loop = asyncio.get_running_loop()
-        self.engine = FakeEngine()
-        given = parse_endpoints(endpoints) if endpoints else ()
-        self.balancer = Balancer(
-            given,
-            self.engine,
-            metadata=RequestMetadata("3.7", require_leader=True),
-            tls_for=plaintext,
-            random=lambda: 0.5,
-        )
-        self.members: list[Member] | Exception = [member(1), member(2), member(3)]
-        self.listed: list[float] = []
-        self.before_listing = noted
-        self.unfit = ""
-        self.discovery = Discovery(
-            self.balancer,
-            resolver,
-            self.list_members,
-            check=self.check,
-            has_tls=has_tls,
-            auto_sync=auto_sync,
-            connect_timeout=2.0,
-            random=lambda: 0.5,
-        )
-
-    def check(self, endpoints: Iterable[Endpoint]) -> None:
-        if self.unfit in [endpoint.name for endpoint in endpoints]:
-            raise ConfigError("credentials in the clear")
-
-    async def list_members(self, timeout: Timeout) -> MemberListResult:
-        self.listed.append(self.loop.time())
-        await asyncio.sleep(0.001)
-        self.before_listing()
-        if isinstance(self.members, Exception):
-            raise self.members
-        return MemberListResult(Header(1, 1, 1, 1), tuple(self.members))
-
-    async def started(self) -> "Setup":
-        self.balancer.start()
-        self.discovery.start()
-        await turns()
-        return self
-
-    @property
-    def names(self) -> list[str]:
-        return [endpoint.name for endpoint in self.balancer.endpoints]
-
-    def dials(self) -> dict[str, int]:
-        return {name.partition(":")[0]: len(one.dials) for name, one in self.engine.members.items()}
-
-    def fail(self, *names: str) -> None:
-        """They are gone: connections are lost, dials refused."""
-        for name in names:
-            found = self.engine[f"{name}:2379"]
-            found.dial = Refuse()
-            if found.connections:
-                found.connection.lose(ConnectionResetError())
-
-    async def closed(self) -> None:
-        await self.discovery.aclose()
-        await self.discovery.aclose()
-        await self.balancer.aclose()
-        await turns()
-        assert not tasks()
-        assert not timers()
 
 
 async def test_the_static_list_is_always_the_same_and_sends_no_query() -> None:
@@ -417,14 +304,28 @@ async def test_records_are_read_again_when_their_time_is_over() -> None:
     await turns()
     started = setup.loop.time()
     resolver.says = "m2,m3"
-    await asyncio.sleep(59)
+    await asyncio.sleep(53)
     assert setup.names == ["m1:2379", "m2:2379"]
     await asyncio.sleep(2)
     assert setup.names == ["m2:2379", "m3:2379"]
     assert setup.dials() == {"m1": 1, "m2": 1, "m3": 1}
     resolver.ttl = 0.0
     await asyncio.sleep(100)
-    assert [round(at - started) for at in resolver.asked] == [0, 60, 120, 125, 130, 135, 140, 145, 150, 155, 160]
+    assert [round(at - started) for at in resolver.asked] == [
+        0,
+        54,
+        108,
+        112,
+        117,
+        122,
+        126,
+        130,
+        135,
+        140,
+        144,
+        148,
+        153,
+    ]
     await setup.closed()
 
 
@@ -509,6 +410,6 @@ async def test_a_slow_name_server_has_more_time_than_a_dial_and_calls_say_what_t
         "the records": "DNS has not answered yet"
     }
     await setup.balancer.wait_for_pick(setup.loop.time() + 5.0)
-    assert resolver.timeouts == {10.0}
+    assert resolver.timeouts == {discovery._RESOLVE_TIMEOUT} == {10.0}
     assert setup.balancer.unresolved == {}
     await setup.closed()

@@ -114,5 +114,5 @@ async def test_without_dnspython_the_user_is_told_what_to_install(monkeypatch: p
     monkeypatch.setattr(sys, "path", [])
     for name in [name for name in sys.modules if name == "dns" or name.startswith("dns.")]:
         monkeypatch.delitem(sys.modules, name)
-    with pytest.raises(ConfigError, match=r"pip install 'etcd_aio\[srv\]'"):
-        require_dnspython()
+    with pytest.raises(ConfigError, match=r"discovery_srv needs .*'etcd_aio\[dns\]'"):
+        require_dnspython("discovery_srv")
