@@ -46,7 +46,7 @@ EXPORTS = {
             "lease_id one_of parse_word to_bytes whole_number "
         ),
         "etcd_aio.arguments.functions": "check_async_function check_awaitable check_blocking_function",
-        "etcd_aio.arguments.host_port": "split_host_port",
+        "etcd_aio.arguments.host_port": "join_host_port split_host_port",
     },
     "etcd_aio.backend": {
         "etcd_aio.kv": "ChunkReader",
@@ -56,7 +56,7 @@ EXPORTS = {
         "etcd_aio.balancer.balancer": "Balancer SingleEndpointView",
         "etcd_aio.balancer.cluster_id": "ClusterIdentity",
         "etcd_aio.balancer.connection_record": "SubConnectionStream",
-        "etcd_aio.balancer.endpoint": "Endpoint Security parse_endpoint parse_endpoints",
+        "etcd_aio.balancer.endpoint": "Endpoint ProxyFor Security parse_endpoint parse_endpoints",
         "etcd_aio.balancer.health_verdicts": "refused_health",
         "etcd_aio.balancer.picker": "Candidate Choice POLICIES PolicyName",
         "etcd_aio.balancer.store_doubts": "StoreDoubts",
@@ -153,9 +153,10 @@ EXPORTS = {
     "etcd_aio.config": {
         "etcd_aio.config.certificates": "CertificateFiles",
         "etcd_aio.config.endpoints": "endpoints_from resolver_from",
-        "etcd_aio.config.environ": "read_environment",
+        "etcd_aio.config.environ": "PROXY read_environment",
         "etcd_aio.config.guard": "guard_options",
         "etcd_aio.config.options": "ClientOptions TEXT_OPTIONS check_options read_option",
+        "etcd_aio.config.proxies": "proxies_from",
         "etcd_aio.config.security": "EndpointSecurity",
         "etcd_aio.config.settings": "Settings TLSFiles client_options",
         "etcd_aio.config.text": "PREFIX read_flag",
@@ -198,8 +199,8 @@ EXPORTS = {
             "BlockingInLoopError ClientClosedError ClientUsageError ClusterChangedError ConfigError ConnectError "
             "ConnectionLostError DiscoveryError EtcdError EtcdTimeoutError ForkedError InvalidRequestError "
             "LeaseExpiredError LeaseLostError MalformedReplyError NoAvailableEndpointsError OldClusterError "
-            "ReplyTooLargeError SnapshotChecksumError StoreRolledBackError TLSError TokenUnavailableError "
-            "TransportError UnknownEndpointError WrongLoopError with_history "
+            "ProxyAuthenticationError ProxyError ReplyTooLargeError SnapshotChecksumError StoreRolledBackError "
+            "TLSError TokenUnavailableError TransportError UnknownEndpointError WrongLoopError with_history "
         ),
         "etcd_aio.errors.cache": "CacheError CacheRangeError CacheTimeoutError",
         "etcd_aio.errors.cluster": (

@@ -123,6 +123,12 @@ class Client(Store, AsyncBlock):
             until its timeout: for command line tools and tests. A dial without an answer counts as refused after
             `connect_timeout`; a lost connection counts once it could not be made again. Watches, lease renewals and
             `wait_ready()` wait all the same. Default: False, so that services survive a restart of the cluster.
+        proxy: the URL of a proxy, which opens the connections to the endpoints: `http://name:password@host:3128`
+            (method CONNECT), `https://` (the same, over TLS, verified with the system's root certificates), `socks5://`
+            (SOCKS 5; names of endpoints are resolved here) or `socks5h://` (by the proxy). Name and password are
+            percent-encoded. `"environment"`: what `HTTPS_PROXY`, `HTTP_PROXY`, `ALL_PROXY` and `NO_PROXY` of this
+            process say. TLS is with the endpoint, as without a proxy. Unix sockets are dialled directly. Default: None,
+            no proxy, whatever the environment says.
         namespace: a prefix of all keys: every call about keys, watches and leases, and every shortcut, works on the
             keys that begin with it, and shows them without it, as `Client.namespace` does. What is about the whole
             cluster stays so: `compact`, `cluster`, `maintenance`, and `auth`, whose permissions name whole keys.
@@ -162,6 +168,7 @@ class Client(Store, AsyncBlock):
         discovery_srv_name: str = "",
         reject_old_cluster: bool = False,
         fail_fast: bool = False,
+        proxy: str | None = None,
         namespace: KeyLike | None = None,
         observers: Sequence[Observer] = (),
         name: str = "",
@@ -182,6 +189,7 @@ class Client(Store, AsyncBlock):
             "namespace": namespace,
             "observers": observers,
             "policy": policy,
+            "proxy": proxy,
             "reject_old_cluster": reject_old_cluster,
             "require_leader": require_leader,
             "retry": retry,
@@ -228,6 +236,7 @@ class Client(Store, AsyncBlock):
             made,
             metadata=metadata,
             tls_for=security.tls_for,
+            proxy_for=None if proxy is None else config.proxies_from(proxy, os.environ, name),
             policy=policy,
             verify_all=has_credentials,
             connect_timeout=connect_timeout,
@@ -305,7 +314,8 @@ class Client(Store, AsyncBlock):
     def from_env(cls, environ: Mapping[str, str] | None = None, **options: Unpack[ClientOptions]) -> Self:
         """Make a client from etcdctl's variables, such as `ETCDCTL_ENDPOINTS`, `ETCDCTL_CACERT` and `ETCDCTL_USER`.
 
-        No other method reads the environment. The durations are Go's, such as `5s`. A keepalive
+        `ETCD_PROXY` is the option `proxy`. No other method reads the environment, and no option but
+        `proxy="environment"`. The durations are Go's, such as `5s`. A keepalive
         time below 10 s counts as 10 s, as in Go. `ETCDCTL_INSECURE_TRANSPORT=false` requires TLS, and so does
         `ETCDCTL_INSECURE_DISCOVERY=false` for SRV records. `ETCDCTL_INSECURE_SKIP_TLS_VERIFY=true` is refused: pass
         `tls=` a context of your own to do that.

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from etcd_aio.balancer.cluster_id import ClusterIdentity as ClusterIdentity
     from etcd_aio.balancer.connection_record import SubConnectionStream as SubConnectionStream
     from etcd_aio.balancer.endpoint import Endpoint as Endpoint
+    from etcd_aio.balancer.endpoint import ProxyFor as ProxyFor
     from etcd_aio.balancer.endpoint import Security as Security
     from etcd_aio.balancer.endpoint import parse_endpoint as parse_endpoint
     from etcd_aio.balancer.endpoint import parse_endpoints as parse_endpoints

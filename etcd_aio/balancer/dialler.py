@@ -13,6 +13,7 @@ from collections.abc import Awaitable, Callable
 from typing import Final, Protocol
 
 from etcd_aio.balancer.connection_record import ConnectionRecord
+from etcd_aio.balancer.endpoint import ProxyFor
 from etcd_aio.base.aio import start_background_task
 from etcd_aio.base.backoff import Backoff
 from etcd_aio.dataclass import dataclass
@@ -36,6 +37,7 @@ class Dialling:
         verify_all: verify the peer of every connection, not only after a rejection.
         random: returns a number in [0, 1), for jitter.
         client: name of the client; empty if it has none.
+        proxy_for: chooses the proxy of an endpoint; None for none.
     """
 
     engine: Engine
@@ -43,6 +45,7 @@ class Dialling:
     verify_all: bool
     random: Callable[[], float]
     client: str = ""
+    proxy_for: ProxyFor | None = None
 
 
 class DialOwner(Protocol):

@@ -12,16 +12,19 @@ that every member is verified as itself.
 
 import re
 import ssl
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from enum import Enum
-from typing import Final
+from typing import Final, TypeAlias
 
-from etcd_aio.arguments import split_host_port
+from etcd_aio.arguments import join_host_port, split_host_port
 from etcd_aio.dataclass import dataclass
 from etcd_aio.errors import ConfigError
-from etcd_aio.transport import Target, TLSContext
+from etcd_aio.transport import Proxy, Target, TLSContext
 
 DEFAULT_PORT: Final = 2379
+
+ProxyFor: TypeAlias = Callable[[str, int, bool], Proxy | None]
+"""The proxy for a host and a port, with TLS or without; None to dial the endpoint itself."""
 
 _CONNECTION_URL: Final = re.compile(r"\s*etcds?(\+\w+)?://", re.IGNORECASE)
 _PATH_OR_QUERY: Final = re.compile(r"[/?#]")
@@ -67,7 +70,7 @@ class Endpoint:
     @property
     def authority(self) -> str:
         """The HTTP/2 `:authority` of this endpoint."""
-        return _join(self.host, self.port) if self.host else self._last_segment
+        return join_host_port(self.host, self.port) if self.host else self._last_segment
 
     @property
     def server_name(self) -> str:
@@ -78,11 +81,12 @@ class Endpoint:
     def _last_segment(self) -> str:
         return self.path.rstrip("/").rpartition("/")[2]
 
-    def target(self, tls: TLSContext | None) -> Target:
+    def target(self, tls: TLSContext | None, proxy_for: ProxyFor | None = None) -> Target:
         """Return the transport's target.
 
         Args:
             tls: the context to verify with, or its source; None for plaintext.
+            proxy_for: chooses the proxy; None for none.
 
         Raises:
             ConfigError: the endpoint's form and `tls` contradict each other. TLS is never dropped silently.
@@ -90,7 +94,8 @@ class Endpoint:
         if (tls is None and self.security is Security.TLS) or (tls is not None and self.security is Security.PLAINTEXT):
             raise ConfigError(f"endpoint {self.name} cannot be dialled {'without' if tls is None else 'with'} TLS")
         override = "" if tls is None or isinstance(tls, ssl.SSLContext) else tls.server_name
-        return Target(self.host, self.port, self.path, self.authority, tls, override or self.server_name)
+        proxy = proxy_for(self.host, self.port, tls is not None) if proxy_for is not None and self.host else None
+        return Target(self.host, self.port, self.path, self.authority, tls, override or self.server_name, proxy)
 
 
 def parse_endpoint(text: str) -> Endpoint:
@@ -130,7 +135,7 @@ def parse_endpoint(text: str) -> Endpoint:
     port = DEFAULT_PORT if given_port is None else given_port
     if location != rest.removesuffix("/"):
         raise ConfigError(f"endpoint {scheme}://{location} must have no path and no query")
-    return Endpoint(f"{scheme.lower()}{separator}{_join(host, port)}", host, port, "", security)
+    return Endpoint(f"{scheme.lower()}{separator}{join_host_port(host, port)}", host, port, "", security)
 
 
 def parse_endpoints(endpoints: str | Iterable[str]) -> tuple[Endpoint, ...]:
@@ -173,7 +178,3 @@ def _unix(scheme: str, path: str) -> Endpoint:
     security = Security.TLS if scheme == "unixs" else Security.OPTIONAL
     name = f"{scheme}://{path}" if path.startswith("/") else f"{scheme}:{path}"
     return Endpoint(name, "", 0, path, security)
-
-
-def _join(host: str, port: int) -> str:
-    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"

@@ -8,12 +8,14 @@ if TYPE_CHECKING:
     from etcd_aio.config.certificates import CertificateFiles as CertificateFiles
     from etcd_aio.config.endpoints import endpoints_from as endpoints_from
     from etcd_aio.config.endpoints import resolver_from as resolver_from
+    from etcd_aio.config.environ import PROXY as PROXY
     from etcd_aio.config.environ import read_environment as read_environment
     from etcd_aio.config.guard import guard_options as guard_options
     from etcd_aio.config.options import TEXT_OPTIONS as TEXT_OPTIONS
     from etcd_aio.config.options import ClientOptions as ClientOptions
     from etcd_aio.config.options import check_options as check_options
     from etcd_aio.config.options import read_option as read_option
+    from etcd_aio.config.proxies import proxies_from as proxies_from
     from etcd_aio.config.security import EndpointSecurity as EndpointSecurity
     from etcd_aio.config.settings import Settings as Settings
     from etcd_aio.config.settings import TLSFiles as TLSFiles

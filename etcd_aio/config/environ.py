@@ -1,4 +1,4 @@
-"""The client's options from etcdctl's environment variables. Pure: the variables are an argument.
+"""The client's options from etcdctl's environment variables, and ETCD_PROXY. Pure: the variables are an argument.
 
 | variable | argument |
 | --- | --- |
@@ -13,6 +13,7 @@
 | ETCDCTL_INSECURE_TRANSPORT | false requires TLS; true, etcdctl's default, has no effect |
 | ETCDCTL_INSECURE_DISCOVERY | false accepts only SRV records of members with TLS |
 | ETCDCTL_INSECURE_SKIP_TLS_VERIFY | true is refused: a forgotten variable must not switch verification off |
+| ETCD_PROXY | proxy; `off`, `on` and `readonly` are a setting of etcd itself and have no effect |
 
 An empty variable counts as unset, and so does a size of 0. Other variables of etcdctl are about its output and are
 ignored.
@@ -35,6 +36,10 @@ _OPTIONS: Final[Mapping[str, str]] = {
     "MAX_RECV_BYTES": "max_receive_bytes",
     "MAX_REQUEST_BYTES": "max_send_bytes",
 }
+PROXY: Final = "ETCD_PROXY"
+"""The variable of the option `proxy`."""
+
+_OF_SERVERS: Final = ("off", "on", "readonly")  # etcd up to 3.5 has a setting with the same variable
 _FILES: Final[Mapping[str, str]] = {"CACERT": "ca", "CERT": "cert", "KEY": "key"}
 _LEAST_KEEPALIVE_TIME: Final = 10.0  # gRPC for Go raises smaller values to it; etcdctl's default is 2 s
 
@@ -70,12 +75,15 @@ def read_environment(environ: Mapping[str, str], *, has_tls: bool = False) -> Se
         raise ConfigError(f"{PREFIX}ENDPOINTS and {PREFIX}DISCOVERY_SRV exclude each other")
     if not domain:
         options.pop("discovery_srv_name", None)
+    proxy = environ.get(PROXY, "")
+    proxy = "" if not proxy or proxy in _OF_SERVERS else str(read_option("proxy", proxy, PROXY) or "")
     return Settings(
         endpoints=tuple(variables["ENDPOINTS"].split(",")) if "ENDPOINTS" in variables else None,
         discovery_srv=domain,
         tls=None if has_tls else _tls(variables),
         auth=_auth(variables),
         token=variables.get("AUTH_JWT_TOKEN", ""),
+        proxy=proxy,
         options=options,
     )
 
