@@ -7,6 +7,8 @@ behind the proxy's last word: they are the endpoint's.
 from collections.abc import Generator
 from typing import TypeAlias
 
+from etcd_aio.errors import ProxyError
+
 Conversation: TypeAlias = Generator[bytes, bytes, bytes]
 
 
@@ -17,7 +19,12 @@ def exactly(size: int, received: bytes, send: bytes = b"") -> Generator[bytes, b
         size: the number of bytes.
         received: what has come already.
         send: what to send first.
+
+    Raises:
+        ProxyError: the answer to `send` has come before it.
     """
+    if send and received:
+        raise ProxyError("the proxy answers before it is asked: it does not follow its protocol")
     while send or len(received) < size:
         received += yield send
         send = b""

@@ -44,7 +44,7 @@ async def through_proxy(proxy: Proxy, places: Sequence[tuple[str, int]], reach: 
         except ssl.SSLError as error:
             raise ProxyError(f"TLS with the proxy {proxy.name} failed: {error}") from error
         except OSError as error:
-            raise ProxyError(f"the proxy {proxy.name} cannot be reached: {error}") from error
+            raise ProxyError(f"the proxy {proxy.name} cannot be reached: {type(error).__name__}: {error}") from error
         try:
             await tunnel.opened
         except ProxyAuthenticationError:

@@ -43,6 +43,7 @@ def test_another_user_does_not_get_the_password_of_the_context() -> None:
         "unknown = ''",
         "[context.a]\npassword = 'x'",
         "[context.a]\nuser = 'u:x'",
+        "[context.a]\nproxy = 'http://u:x@p'",
         "[context.a]\nendpoints = ['a']",
         "context = 1",
         "[",
@@ -82,6 +83,7 @@ async def test_the_verbs_keep_contexts_in_a_file_of_the_user(command: CommandLin
         "remove two",
         "add",
         "add x --user=u:p",
+        "add x --proxy=http://u:p@p:3128",
         "add x --password=p",
         "add x --password-command=p",
     ):
