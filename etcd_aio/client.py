@@ -74,13 +74,13 @@ class Client(Store, AsyncBlock):
             do not need this option.
         timeout: seconds for a call with all its attempts, unless the call has its own `timeout`; None for no limit.
             Default: 5, as etcdctl's `--command-timeout`.
-        connect_timeout: seconds for dialling one endpoint, its TLS handshake and its first HTTP/2 frame. Default: 2, as
-            etcdctl's `--dial-timeout`. Time in which the event loop was blocked does not count, nor the wait of a
-            dial behind many others to the same endpoint. An endpoint that accepts connections but does not answer in
-            time has twice as long with the next dial, up to 20 s, until it answers; not with `fail_fast`. The
-            question which cluster a new member belongs to, which comes before the credentials, has the same timeout
-            once more. The lookup of a host name before that may take as long again; a longer lookup continues, and
-            the next dial uses its result. The same is true for reading the files of `tls`.
+        connect_timeout: seconds for dialling one endpoint, with its proxy, the TLS handshake and the first HTTP/2
+            frame. Default: 2, as etcdctl's `--dial-timeout`. Time in which the event loop was blocked does not count,
+            nor the wait of a dial behind many others to the same endpoint. An endpoint that accepts connections but
+            does not answer in time has twice as long with the next dial, up to 20 s, until it answers; not with
+            `fail_fast`. The question which cluster a new member belongs to, which comes before the credentials, has the
+            same timeout once more. The lookup of a host name before that may take as long again; a longer lookup
+            continues, and the next dial uses its result. The same is true for reading the files of `tls`.
         policy: how calls are spread over the members. Every policy prefers healthy members.
             `"round_robin"`: all in turn. `"power_of_two"`: of two random members, the one that is less busy and faster.
             `"leader_first"`: the leader, which is searched for after every election. `"pinned"`: one connection, to
@@ -315,10 +315,9 @@ class Client(Store, AsyncBlock):
         """Make a client from etcdctl's variables, such as `ETCDCTL_ENDPOINTS`, `ETCDCTL_CACERT` and `ETCDCTL_USER`.
 
         `ETCD_PROXY` is the option `proxy`. No other method reads the environment, and no option but
-        `proxy="environment"`. The durations are Go's, such as `5s`. A keepalive
-        time below 10 s counts as 10 s, as in Go. `ETCDCTL_INSECURE_TRANSPORT=false` requires TLS, and so does
-        `ETCDCTL_INSECURE_DISCOVERY=false` for SRV records. `ETCDCTL_INSECURE_SKIP_TLS_VERIFY=true` is refused: pass
-        `tls=` a context of your own to do that.
+        `proxy="environment"`. The durations are Go's, such as `5s`. A keepalive time below 10 s counts as 10 s, as in
+        Go. `ETCDCTL_INSECURE_TRANSPORT=false` requires TLS, and so does `ETCDCTL_INSECURE_DISCOVERY=false` for SRV
+        records. `ETCDCTL_INSECURE_SKIP_TLS_VERIFY=true` is refused: pass `tls=` a context of your own to do that.
 
         Args:
             environ: the variables; by default those of this process.

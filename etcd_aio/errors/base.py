@@ -162,6 +162,8 @@ class ProxyError(ConnectError):
 class ProxyAuthenticationError(ProxyError):
     """The proxy refused the name and password, or wants them and got none."""
 
+    retryable = False
+
 
 class ConnectionLostError(TransportError):
     """The connection broke, or stopped responding, during the call."""

@@ -55,7 +55,7 @@ class SmallProxy:
         self.places.append((host.strip("[]"), int(port)))
         there = await asyncio.open_connection(*self.resolve(*self.places[-1]))
         await self._send(writer, self.reply + self.behind)
-        await self._relay((reader, writer), there)
+        await relayed((reader, writer), there)
 
     async def _socks(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         (count,) = await reader.readexactly(1)
@@ -81,7 +81,7 @@ class SmallProxy:
             await self._send(writer, b"\x05\x05\x00\x01" + bytes(6))
             return
         await self._send(writer, b"\x05\x00\x00\x03\x03abc\x00\x01" + self.behind)
-        await self._relay((reader, writer), there)
+        await relayed((reader, writer), there)
 
     async def _send(self, writer: asyncio.StreamWriter, data: bytes) -> None:
         step = self.piece or len(data)
@@ -90,19 +90,21 @@ class SmallProxy:
             await writer.drain()
             await asyncio.sleep(0.001 if self.piece else 0)
 
-    async def _relay(
-        self,
-        one: tuple[asyncio.StreamReader, asyncio.StreamWriter],
-        other: tuple[asyncio.StreamReader, asyncio.StreamWriter],
-    ) -> None:
-        tasks = [asyncio.create_task(_copy(one[0], other[1])), asyncio.create_task(_copy(other[0], one[1]))]
-        try:
-            await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
-        finally:
-            for task in tasks:
-                task.cancel()
-            other[1].transport.abort()
-            await asyncio.wait(tasks)
+
+async def relayed(
+    one: tuple[asyncio.StreamReader, asyncio.StreamWriter],
+    other: tuple[asyncio.StreamReader, asyncio.StreamWriter],
+) -> None:
+    """Copy between two connections until one has ended; then end the other."""
+    tasks = [asyncio.create_task(_copy(one[0], other[1])), asyncio.create_task(_copy(other[0], one[1]))]
+    try:
+        await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        for task in tasks:
+            task.cancel()
+        one[1].transport.abort()
+        other[1].transport.abort()
+        await asyncio.wait(tasks)
 
 
 async def _copy(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -113,7 +115,9 @@ async def _copy(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> N
 
 
 @asynccontextmanager
-async def small_proxy(proxy: SmallProxy | None = None, *, tls: ssl.SSLContext | None = None) -> AsyncIterator[SmallProxy]:
+async def small_proxy(
+    proxy: SmallProxy | None = None, *, tls: ssl.SSLContext | None = None
+) -> AsyncIterator[SmallProxy]:
     """Run a proxy.
 
     Args:

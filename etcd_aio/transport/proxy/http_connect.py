@@ -73,7 +73,7 @@ def _judge(proxy: Proxy, place: str, status: int) -> None:
     if status < 300:
         return
     told = f"(HTTP status {status})"
-    if status == 407:
+    if status in (401, 407):  # tinyproxy answers 401 to what is wrong, and 407 to what is missing
         if proxy.user:
             raise ProxyAuthenticationError(f"the proxy {proxy.name} refused the name and password {told}")
         raise ProxyAuthenticationError(f"the proxy {proxy.name} wants a name and password, and got none {told}")

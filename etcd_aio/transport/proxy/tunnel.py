@@ -109,19 +109,22 @@ class Tunnel(asyncio.Protocol):
         Raises:
             OSError: TLS failed, or the connection has ended.
         """
-        transport: asyncio.Transport | None = self._transport
+        transport = self._transport
         try:
             if tls is not None:
                 if self._early:
                     raise ProxyError(f"bytes came through the proxy {self._proxy.name} before TLS had begun")
-                transport = await asyncio.get_running_loop().start_tls(
+                # None if the connection ends during the handshake.
+                started: asyncio.Transport | None = await asyncio.get_running_loop().start_tls(
                     transport,
                     self,
                     tls,
                     server_hostname=server_name,
                     ssl_shutdown_timeout=_TLS_SHUTDOWN_TIMEOUT,
                 )
-            if transport is None or self._is_lost:
+                self._is_lost = self._is_lost or started is None
+                transport = started or transport
+            if self._is_lost:
                 raise ConnectionResetError(f"the connection through the proxy {self._proxy.name} has ended")
             protocol = factory()
             transport.set_protocol(protocol)

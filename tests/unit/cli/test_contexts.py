@@ -29,6 +29,23 @@ def test_flags_win_over_variables_and_these_over_the_context() -> None:
     assert connection({"discovery_srv": "example.com"}, {}).setting("endpoints") == ""
 
 
+def test_the_proxy_of_a_flag_wins_over_the_variable_and_this_over_the_context() -> None:
+    context = Context("x", {"endpoints": "http://m1:1", "proxy": "http://context:1"})
+
+    def chosen(flags: dict[str, str], environ: dict[str, str]) -> str | None:
+        proxy = connection(flags, environ, context).client()._balancer.target("http://m1:1").proxy
+        return None if proxy is None else proxy.name
+
+    variable = {"ETCD_PROXY": "http://variable:1", "HTTP_PROXY": "http://other:1"}
+    assert chosen({}, {}) == "http://context:1"
+    assert chosen({}, variable) == "http://variable:1"
+    assert chosen({"proxy": "http://flag:1"}, variable) == "http://flag:1"
+    assert chosen({"proxy": ""}, variable) is None
+    with pytest.raises(Failure, match=r"^--proxy must begin") as caught:
+        connection({"proxy": "s3cret"}, {}).client()
+    assert "s3cret" not in str(caught.value)
+
+
 def test_another_user_does_not_get_the_password_of_the_context() -> None:
     with pytest.raises(Failure, match="no terminal"):
         connection({"user": "other"}, {}).client()

@@ -67,7 +67,7 @@ def test_the_proxy(value: str, expected: str) -> None:
 
 def test_a_proxy_that_is_none_is_refused_and_not_repeated() -> None:
     for value in ("c4n4ry", "http://me:c4n4ry@p@q", "c4n4ry://p"):
-        with pytest.raises(ConfigError, match="^ETCD_PROXY must") as caught:
+        with pytest.raises(ConfigError, match=r"^ETCD_PROXY must") as caught:
             read_environment({"ETCD_PROXY": value})
         assert "c4n4ry" not in str(caught.value)
 

@@ -1,5 +1,7 @@
 """transport/proxy/socks5.py: what is sent, and what each answer means."""
 
+from contextlib import suppress
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -54,7 +56,12 @@ def test_an_answer_in_any_pieces_loses_no_byte_behind_it(done: bytes, behind: by
 @pytest.mark.parametrize(
     ("code", "reason"),
     [
-        *((1, "it failed"), (2, "its rules do not allow it"), (3, "network is unreachable"), (4, "host is unreachable")),
+        *(
+            (1, "it failed"),
+            (2, "its rules do not allow it"),
+            (3, "network is unreachable"),
+            (4, "host is unreachable"),
+        ),
         *((5, "connection was refused"), (6, "time to live"), (7, "command"), (8, "type of address")),
         (99, "for an unknown reason"),
     ],
@@ -105,7 +112,5 @@ def test_a_name_that_socks_cannot_send() -> None:
 
 @given(data=st.binary(max_size=100), is_open=st.booleans())
 def test_any_bytes_are_an_answer_or_a_proxy_error(data: bytes, is_open: bool) -> None:
-    try:
-        spoken(SECRET, (OPEN if is_open else b"") + data)
-    except ProxyError:
-        pass
+    with suppress(ProxyError):
+        spoken(SECRET, *([OPEN] if is_open else []), data)

@@ -1,4 +1,4 @@
-"""transport/proxy/tunnel.py: dials through small proxies of both kinds, with and without TLS, and through broken ones."""
+"""transport/proxy/tunnel.py: dials through small proxies, with and without TLS, and through broken ones."""
 
 import asyncio
 import gc
@@ -96,7 +96,7 @@ async def check(to: Target, factory: Callable[[], Any] = Recorder, expected: byt
     async with asyncio.timeout(20):
         transport, protocol = await dial(await find_route(to, Names(), 5.0), factory)
         transport.write(b"hello")
-        while len(protocol.received) < len(expected):
+        while len(protocol.received) < len(expected):  # noqa: ASYNC110 - nothing signals it
             await asyncio.sleep(0.005)
         assert protocol.received == expected
         transport.abort()
@@ -275,7 +275,8 @@ async def test_the_time_limit_of_a_dial_covers_the_proxy(scheme: str) -> None:
 
     async with stream_server(silent) as port:
         with pytest.raises(
-            ProxyError, match=rf"the proxy {scheme}://127.0.0.1:{port} did not open a tunnel to 127.0.0.1:9 within 0.05 s"
+            ProxyError,
+            match=rf"the proxy {scheme}://127.0.0.1:{port} did not open a tunnel to 127.0.0.1:9 within 0.05 s",
         ):
             await connect(through(scheme, port, 9), Names(), TransportOptions(connect_timeout=0.05), Engine)
 
@@ -312,9 +313,7 @@ async def test_a_connection_that_ends_while_it_is_handed_over() -> None:
 
 @pytest.mark.parametrize("scheme", SCHEMES)
 @pytest.mark.parametrize("has_tls", [False, True])
-async def test_a_dial_cancelled_at_any_turn_leaves_no_socket(
-    scheme: str, has_tls: bool, authority: trustme.CA
-) -> None:
+async def test_a_dial_cancelled_at_any_turn_leaves_no_socket(scheme: str, has_tls: bool, authority: trustme.CA) -> None:
     asyncio.get_running_loop().set_exception_handler(lambda loop, context: None)  # the server's report of hang-ups
     tls = server_context(authority, "member.test", "h2") if has_tls else None
     mine = client_context(authority, "h2") if has_tls else None
