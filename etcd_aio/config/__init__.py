@@ -8,7 +8,6 @@ if TYPE_CHECKING:
     from etcd_aio.config.certificates import CertificateFiles as CertificateFiles
     from etcd_aio.config.endpoints import endpoints_from as endpoints_from
     from etcd_aio.config.endpoints import resolver_from as resolver_from
-    from etcd_aio.config.environ import PROXY as PROXY
     from etcd_aio.config.environ import read_environment as read_environment
     from etcd_aio.config.guard import guard_options as guard_options
     from etcd_aio.config.options import TEXT_OPTIONS as TEXT_OPTIONS
@@ -21,6 +20,7 @@ if TYPE_CHECKING:
     from etcd_aio.config.settings import TLSFiles as TLSFiles
     from etcd_aio.config.settings import client_options as client_options
     from etcd_aio.config.text import PREFIX as PREFIX
+    from etcd_aio.config.text import PROXY as PROXY
     from etcd_aio.config.text import read_flag as read_flag
     from etcd_aio.config.tls import TLS as TLS
     from etcd_aio.config.tls import is_pem as is_pem

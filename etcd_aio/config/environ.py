@@ -24,7 +24,7 @@ from typing import Final, cast
 
 from etcd_aio.config.options import read_option
 from etcd_aio.config.settings import Settings, TLSFiles
-from etcd_aio.config.text import PREFIX, Value, read_flag
+from etcd_aio.config.text import PREFIX, PROXY, Value, read_flag
 from etcd_aio.errors import ConfigError
 
 _OPTIONS: Final[Mapping[str, str]] = {
@@ -36,9 +36,6 @@ _OPTIONS: Final[Mapping[str, str]] = {
     "MAX_RECV_BYTES": "max_receive_bytes",
     "MAX_REQUEST_BYTES": "max_send_bytes",
 }
-PROXY: Final = "ETCD_PROXY"
-"""The variable of the option `proxy`."""
-
 _OF_SERVERS: Final = ("off", "on", "readonly")  # etcd up to 3.5 has a setting with the same variable
 _FILES: Final[Mapping[str, str]] = {"CACERT": "ca", "CERT": "cert", "KEY": "key"}
 _LEAST_KEEPALIVE_TIME: Final = 10.0  # gRPC for Go raises smaller values to it; etcdctl's default is 2 s

@@ -10,6 +10,8 @@ from typing import Final, TypeAlias
 from etcd_aio.errors import ConfigError
 
 PREFIX: Final = "ETCDCTL_"
+PROXY: Final = "ETCD_PROXY"
+"""The variable of the option `proxy`."""
 
 Value: TypeAlias = str | bool | int | float | None
 

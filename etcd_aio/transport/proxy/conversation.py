@@ -1,4 +1,4 @@
-"""What is said with a proxy before it is a tunnel, as a generator without IO.
+"""The conversation with a proxy before it is a tunnel, as a generator without IO.
 
 It yields the bytes to send, perhaps none, and gets the next bytes that the proxy has sent. It returns those that came
 behind the proxy's last word: they are the endpoint's.
