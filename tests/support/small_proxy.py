@@ -23,6 +23,7 @@ class SmallProxy:
         reply: what it answers to CONNECT, before the tunnel.
         behind: sent together with the reply, as the first bytes of the endpoint.
         piece: bytes that are sent at once; 0 for all.
+        open: number of its connections.
     """
 
     port: int = 0
@@ -32,9 +33,11 @@ class SmallProxy:
     reply: bytes = b"HTTP/1.1 200 Connection established\r\n\r\n"
     behind: bytes = b""
     piece: int = 0
+    open: int = 0
 
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         """Serve one connection."""
+        self.open += 1
         try:
             first = await reader.readexactly(1)
             if first == b"\x05":
@@ -44,6 +47,7 @@ class SmallProxy:
         except (OSError, asyncio.IncompleteReadError):
             pass
         finally:
+            self.open -= 1
             writer.transport.abort()
 
     async def _http(self, head: bytes, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:

@@ -10,11 +10,13 @@ from typing import Any
 import pytest
 import trustme
 
-from etcd_aio.errors import ConnectError, ProxyAuthenticationError, ProxyError, TLSError
+from etcd_aio.errors import ProxyAuthenticationError, ProxyError, TLSError
 from etcd_aio.transport import Proxy, Target, TransportOptions
 from etcd_aio.transport.dial import dial, find_route
 from etcd_aio.transport.handshake import Handshake, HandshakingProtocol, connect
 from etcd_aio.transport.names import Address, Names
+from etcd_aio.transport.proxy.http_connect import http_connect
+from etcd_aio.transport.proxy.tunnel import Tunnel
 from tests.support import loops
 from tests.support.small_proxy import SmallProxy, small_proxy
 from tests.support.stream_server import stream_server
@@ -103,6 +105,13 @@ async def check(to: Target, factory: Callable[[], Any] = Recorder, expected: byt
         await protocol.lost
 
 
+async def until_closed(proxy: SmallProxy) -> None:
+    """Wait until the client has left no connection."""
+    async with asyncio.timeout(10):
+        while proxy.open:  # noqa: ASYNC110 - nothing signals it
+            await asyncio.sleep(0.01)
+
+
 def through(
     scheme: str,
     proxy_port: int,
@@ -176,6 +185,7 @@ async def test_bytes_before_tls_are_refused(authority: trustme.CA) -> None:
     async with stream_server(echo) as port, small_proxy(SmallProxy(behind=b"early")) as proxy:
         with pytest.raises(ProxyError, match="before TLS had begun"):
             await check(through("http", proxy.port, port, tls=client_context(authority, "h2")))
+        await until_closed(proxy)
 
 
 @pytest.mark.parametrize("scheme", SCHEMES)
@@ -294,21 +304,23 @@ async def test_credentials_are_sent_and_a_refusal_is_told() -> None:
     assert "c4n4ry" not in repr(to)
 
 
-async def test_a_connection_that_ends_while_it_is_handed_over() -> None:
+async def test_a_connection_that_ends_before_it_is_handed_over_is_told() -> None:
     async def reset(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await reader.read(100)
         writer.write(b"HTTP/1.1 200 OK\r\n\r\n")
         writer.close()
 
     async with stream_server(reset) as port:
-        for _ in range(20):
-            try:
-                transport, protocol = await dial(await find_route(through("http", port, 1), Names(), 5.0), Recorder)
-            except (OSError, ConnectError):
-                continue
-            transport.write(b"hello")
-            async with asyncio.timeout(10):
-                await protocol.lost  # it is told in any case
+        proxy = Proxy("http", "127.0.0.1", port)
+        _, tunnel = await asyncio.get_running_loop().create_connection(
+            lambda: Tunnel(proxy, http_connect(proxy, "m1", 1)), "127.0.0.1", port
+        )
+        await tunnel.opened
+        async with asyncio.timeout(10):
+            while not tunnel._is_lost:  # noqa: ASYNC110 - nothing signals it
+                await asyncio.sleep(0.01)
+        with pytest.raises(ConnectionResetError, match=rf"through the proxy http://127.0.0.1:{port} has ended"):
+            await tunnel.hand_over(Recorder, None, None)
 
 
 @pytest.mark.parametrize("scheme", SCHEMES)
@@ -331,6 +343,6 @@ async def test_a_dial_cancelled_at_any_turn_leaves_no_socket(scheme: str, has_tl
                 await protocol.lost
             for _ in range(5):
                 await asyncio.sleep(0)
-        await asyncio.sleep(0.05)
+        await until_closed(proxy)
         gc.collect()
     assert [task for task in asyncio.all_tasks() if task.get_name().startswith("etcd_aio")] == []
