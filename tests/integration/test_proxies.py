@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from etcd_aio import Client, Key, op
+from etcd_aio import Client, Key, op, sync
 from etcd_aio.errors import NoAvailableEndpointsError, ProxyAuthenticationError, ProxyError, TransportError
 from etcd_aio.testing import EtcdServer, ServerTLS
 from etcd_aio.transport.proxy.tunnel import Tunnel
@@ -270,6 +270,20 @@ async def test_a_unix_socket_is_dialled_directly(shared_server: EtcdServer, tmp_
     path = tmp_path / "etcd.sock"
     async with stream_server(relay, path=path), Client(f"unix://{path}", proxy="http://127.0.0.1:1") as client:
         await client.get("a")
+
+
+async def test_blocking_code(shared_server: EtcdServer, prefix: str) -> None:
+    def use_blocking(url: str) -> bytes:
+        with sync.Client(shared_server.endpoint, proxy=url) as client:
+            client.put(prefix, "x")
+            found = client.get(prefix)
+            assert found is not None
+            return found.value
+
+    async with small_proxy() as proxy:
+        assert await asyncio.to_thread(use_blocking, f"socks5h://me:c4n4ry@127.0.0.1:{proxy.port}") == b"x"
+        assert proxy.places == [("127.0.0.1", int(shared_server.endpoint.rpartition(":")[2]))]
+        assert proxy.credentials == ["me:c4n4ry"]
 
 
 async def test_the_command_line(shared_server: EtcdServer) -> None:

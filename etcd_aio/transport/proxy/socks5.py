@@ -53,13 +53,14 @@ def socks5(proxy: Proxy, host: str, port: int) -> Conversation:
     elif method != _OPEN:
         raise ProxyError(f"the proxy {proxy.name} chose a way of authentication that was not offered")
     request = bytes([_VERSION, 1, 0]) + _address(host) + port.to_bytes(2, "big")
-    (version, code, _, kind), received = yield from exactly(4, received, request)
+    (version, code), received = yield from exactly(2, received, request)  # some send no more if they refuse
     place = join_host_port(host, port)
     if version != _VERSION:
         raise ProxyError(f"{proxy.name} does not answer in SOCKS 5: is it a SOCKS proxy?")
     if code:
         reason = _REASONS.get(code, "for an unknown reason")
         raise ProxyError(f"the proxy {proxy.name} cannot connect to {place}: {reason} (SOCKS reply {code})")
+    (_, kind), received = yield from exactly(2, received)
     if kind == _NAME:
         (size,), received = yield from exactly(1, received)
     elif kind in (_IPV4, _IPV6):

@@ -68,7 +68,7 @@ def test_an_answer_in_any_pieces_loses_no_byte_behind_it(done: bytes, behind: by
 )
 def test_refusals(code: int, reason: str) -> None:
     with pytest.raises(ProxyError, match=rf"socks5h://p:1080 cannot connect to m1:2379: .*{reason}.*reply {code}"):
-        spoken(PLAIN, OPEN, bytes([5, code, 0, 1]) + bytes(6))
+        spoken(PLAIN, OPEN, bytes([5, code]))  # some send no more than three bytes then
 
 
 def test_credentials_that_are_wrong_or_missing() -> None:
