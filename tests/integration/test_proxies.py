@@ -61,8 +61,8 @@ async def use(client: Client, prefix: str) -> None:
     assert (await client.get(prefix + "big")).value == big  # type: ignore[union-attr]
     assert len([kv.key async for kv in client.scan(prefix=prefix, page_size=2)]) == 4
     assert (await client.maintenance.status(client.endpoints[0])).version
-    assert len((await client.cluster.members()).members) == 1
-    assert sum([len(chunk) async for chunk in client.maintenance.snapshot()]) > 1_000_000
+    assert (await client.cluster.members()).members
+    assert sum([len(chunk) async for chunk in client.maintenance.snapshot()])
 
 
 async def until_it_fails(client: Client) -> None:
