@@ -79,6 +79,7 @@ async def test_every_kind_of_call(shared_server: EtcdServer, prefix: str, way: t
     proxy, url = way
     async with Client(shared_server.endpoint, proxy=url, timeout=20, fail_fast=True) as client:
         await use(client, prefix)
+        gc.collect()  # a test before this one may have left some in the frames of an error
         assert not [one for one in gc.get_objects() if isinstance(one, Tunnel)]  # nothing of the dial is left
         await proxy.kill()
         await until_it_fails(client)  # so it was the way of all that
