@@ -46,7 +46,7 @@ EXPORTS = {
             "lease_id one_of parse_word to_bytes whole_number "
         ),
         "etcd_aio.arguments.functions": "check_async_function check_awaitable check_blocking_function",
-        "etcd_aio.arguments.host_port": "split_host_port",
+        "etcd_aio.arguments.host_port": "join_host_port split_host_port",
     },
     "etcd_aio.backend": {
         "etcd_aio.kv": "ChunkReader",
@@ -56,7 +56,9 @@ EXPORTS = {
         "etcd_aio.balancer.balancer": "Balancer SingleEndpointView",
         "etcd_aio.balancer.cluster_id": "ClusterIdentity",
         "etcd_aio.balancer.connection_record": "SubConnectionStream",
-        "etcd_aio.balancer.endpoint": "DnsName Endpoint Security Source parse_endpoint parse_endpoints parse_sources",
+        "etcd_aio.balancer.endpoint": (
+            "DnsName Endpoint ProxyFor Security Source parse_endpoint parse_endpoints parse_sources "
+        ),
         "etcd_aio.balancer.health_verdicts": "refused_health",
         "etcd_aio.balancer.picker": "Candidate Choice POLICIES PolicyName",
         "etcd_aio.balancer.store_doubts": "StoreDoubts",
@@ -156,9 +158,10 @@ EXPORTS = {
         "etcd_aio.config.environ": "read_environment",
         "etcd_aio.config.guard": "guard_options",
         "etcd_aio.config.options": "ClientOptions TEXT_OPTIONS check_options read_option",
+        "etcd_aio.config.proxies": "proxies_from",
         "etcd_aio.config.security": "EndpointSecurity",
         "etcd_aio.config.settings": "Settings TLSFiles client_options",
-        "etcd_aio.config.text": "PREFIX RECONNECT_VARIABLE read_flag",
+        "etcd_aio.config.text": "PREFIX PROXY RECONNECT_VARIABLE read_flag",
         "etcd_aio.config.tls": "TLS is_pem",
         "etcd_aio.config.url": "parse_url",
     },
@@ -199,8 +202,8 @@ EXPORTS = {
             "BlockingInLoopError ClientClosedError ClientUsageError ClusterChangedError ConfigError ConnectError "
             "ConnectionLostError DiscoveryError EtcdError EtcdTimeoutError ForkedError InvalidRequestError "
             "LeaseExpiredError LeaseLostError MalformedReplyError NoAvailableEndpointsError OldClusterError "
-            "ReplyTooLargeError SnapshotChecksumError StoreRolledBackError TLSError TokenUnavailableError "
-            "TransportError UnknownEndpointError WrongLoopError with_history "
+            "ProxyAuthenticationError ProxyError ReplyTooLargeError SnapshotChecksumError StoreRolledBackError "
+            "TLSError TokenUnavailableError TransportError UnknownEndpointError WrongLoopError with_history "
         ),
         "etcd_aio.errors.cache": "CacheError CacheRangeError CacheTimeoutError",
         "etcd_aio.errors.cluster": (

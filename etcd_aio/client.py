@@ -76,13 +76,13 @@ class Client(Store, AsyncBlock):
             do not need this option.
         timeout: seconds for a call with all its attempts, unless the call has its own `timeout`; None for no limit.
             Default: 5, as etcdctl's `--command-timeout`.
-        connect_timeout: seconds for dialling one endpoint, its TLS handshake and its first HTTP/2 frame. Default: 2, as
-            etcdctl's `--dial-timeout`. Time in which the event loop was blocked does not count, nor the wait of a
-            dial behind many others to the same endpoint. An endpoint that accepts connections but does not answer in
-            time has twice as long with the next dial, up to 20 s, until it answers; not with `fail_fast`. The
-            question which cluster a new member belongs to, which comes before the credentials, has the same timeout
-            once more. The lookup of a host name before that may take as long again; a longer lookup continues, and
-            the next dial uses its result. The same is true for reading the files of `tls`.
+        connect_timeout: seconds for dialling one endpoint, with its proxy, the TLS handshake and the first HTTP/2
+            frame. Default: 2, as etcdctl's `--dial-timeout`. Time in which the event loop was blocked does not count,
+            nor the wait of a dial behind many others to the same endpoint. An endpoint that accepts connections but
+            does not answer in time has twice as long with the next dial, up to 20 s, until it answers; not with
+            `fail_fast`. The question which cluster a new member belongs to, which comes before the credentials, has the
+            same timeout once more. The lookup of a host name before that may take as long again; a longer lookup
+            continues, and the next dial uses its result. The same is true for reading the files of `tls`.
         policy: how calls are spread over the members. Every policy prefers healthy members.
             `"round_robin"`: all in turn. `"power_of_two"`: of two random members, the one that is less busy and faster.
             `"leader_first"`: the leader, which is searched for after every election. `"pinned"`: one connection, to
@@ -126,6 +126,12 @@ class Client(Store, AsyncBlock):
             refused after `connect_timeout`; a lost connection counts once it could not be made again. Watches, lease
             renewals and `wait_ready()` wait all the same. Default: False, so that services survive a restart of the
             cluster.
+        proxy: the URL of a proxy, which opens the connections to the endpoints: `http://name:password@host:3128`
+            (method CONNECT), `https://` (the same, over TLS, verified with the system's root certificates), `socks5://`
+            (SOCKS 5; names of endpoints are resolved here) or `socks5h://` (by the proxy). Name and password are
+            percent-encoded. `"environment"`: what `HTTPS_PROXY`, `HTTP_PROXY`, `ALL_PROXY` and `NO_PROXY` of this
+            process say. TLS is with the endpoint, as without a proxy. Unix sockets are dialled directly. Default: None,
+            no proxy, whatever the environment says.
         namespace: a prefix of all keys: every call about keys, watches and leases, and every shortcut, works on the
             keys that begin with it, and shows them without it, as `Client.namespace` does. What is about the whole
             cluster stays so: `compact`, `cluster`, `maintenance`, and `auth`, whose permissions name whole keys.
@@ -165,6 +171,7 @@ class Client(Store, AsyncBlock):
         discovery_srv_name: str = "",
         reject_old_cluster: bool = False,
         fail_fast: bool = False,
+        proxy: str | None = None,
         namespace: KeyLike | None = None,
         observers: Sequence[Observer] = (),
         name: str = "",
@@ -185,6 +192,7 @@ class Client(Store, AsyncBlock):
             "namespace": namespace,
             "observers": observers,
             "policy": policy,
+            "proxy": proxy,
             "reject_old_cluster": reject_old_cluster,
             "require_leader": require_leader,
             "retry": retry,
@@ -232,6 +240,7 @@ class Client(Store, AsyncBlock):
             made,
             metadata=metadata,
             tls_for=security.tls_for,
+            proxy_for=None if proxy is None else config.proxies_from(proxy, os.environ, name),
             policy=policy,
             verify_all=has_credentials,
             connect_timeout=connect_timeout,
@@ -312,11 +321,11 @@ class Client(Store, AsyncBlock):
     def from_env(cls, environ: Mapping[str, str] | None = None, **options: Unpack[ClientOptions]) -> Self:
         """Make a client from etcdctl's variables, such as `ETCDCTL_ENDPOINTS`, `ETCDCTL_CACERT` and `ETCDCTL_USER`.
 
-        No other method reads the environment. The durations are Go's, such as `5s`. A keepalive
-        time below 10 s counts as 10 s, as in Go. `ETCDCTL_INSECURE_TRANSPORT=false` requires TLS, and so does
-        `ETCDCTL_INSECURE_DISCOVERY=false` for SRV records. `ETCDCTL_INSECURE_SKIP_TLS_VERIFY=true` is refused: pass
-        `tls=` a context of your own to do that. `ETCD_AIO_TLS_RECONNECT=true` is `TLS(reconnect=True)`, if the others
-        ask for TLS.
+        `ETCD_PROXY` is the option `proxy`. No other method reads the environment, and no option but
+        `proxy="environment"`. The durations are Go's, such as `5s`. A keepalive time below 10 s counts as 10 s, as in
+        Go. `ETCDCTL_INSECURE_TRANSPORT=false` requires TLS, and so does `ETCDCTL_INSECURE_DISCOVERY=false` for SRV
+        records. `ETCDCTL_INSECURE_SKIP_TLS_VERIFY=true` is refused: pass `tls=` a context of your own to do that.
+        `ETCD_AIO_TLS_RECONNECT=true` is `TLS(reconnect=True)`, if the others ask for TLS.
 
         Args:
             environ: the variables; by default those of this process.

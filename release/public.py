@@ -97,7 +97,7 @@ INTERNAL: Final = frozenset(
     | _of(
         "etcd_aio.arguments",
         "MIN_INT64 cancels_block check_async_function check_awaitable check_blocking_function checked_margin"
-        " is_encodable one_of parse_word split_host_port",
+        " is_encodable join_host_port one_of parse_word split_host_port",
     )
     | _of("etcd_aio.contrib.discovery.grpc", "State")
     | _of("etcd_aio.contrib.discovery.httpx", "logger")

@@ -24,10 +24,11 @@ if TYPE_CHECKING:
     from etcd_aio.arguments.functions import check_async_function as check_async_function
     from etcd_aio.arguments.functions import check_awaitable as check_awaitable
     from etcd_aio.arguments.functions import check_blocking_function as check_blocking_function
+    from etcd_aio.arguments.host_port import join_host_port as join_host_port
     from etcd_aio.arguments.host_port import split_host_port as split_host_port
 else:
     _INTERNAL = (
         *("MIN_INT64", "cancels_block", "check_async_function", "check_awaitable", "checked_margin"),
-        *("check_blocking_function", "is_encodable", "one_of", "parse_word", "split_host_port"),
+        *("check_blocking_function", "is_encodable", "join_host_port", "one_of", "parse_word", "split_host_port"),
     )
     __getattr__, __dir__, __all__ = late_names(__name__, _INTERNAL)

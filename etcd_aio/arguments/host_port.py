@@ -41,3 +41,8 @@ def split_host_port(text: str) -> tuple[str, int | None]:
     if not _PORT.fullmatch(port) or not 0 < int(port) < 65536:
         raise ValueError("has no port between 1 and 65535")
     return host, int(port)
+
+
+def join_host_port(host: str, port: int) -> str:
+    """`host:port`, with an IPv6 address in brackets."""
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"

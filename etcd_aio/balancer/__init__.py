@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from etcd_aio.balancer.connection_record import SubConnectionStream as SubConnectionStream
     from etcd_aio.balancer.endpoint import DnsName as DnsName
     from etcd_aio.balancer.endpoint import Endpoint as Endpoint
+    from etcd_aio.balancer.endpoint import ProxyFor as ProxyFor
     from etcd_aio.balancer.endpoint import Security as Security
     from etcd_aio.balancer.endpoint import Source as Source
     from etcd_aio.balancer.endpoint import parse_endpoint as parse_endpoint

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 
 from etcd_aio.balancer.cluster_id import ClusterIdentity
 from etcd_aio.balancer.dialler import Dialling
-from etcd_aio.balancer.endpoint import Endpoint
+from etcd_aio.balancer.endpoint import Endpoint, ProxyFor
 from etcd_aio.balancer.endpoint_reporter import EndpointReporter
 from etcd_aio.balancer.generation import Generation
 from etcd_aio.balancer.health_monitor import HealthMonitor
@@ -45,6 +45,7 @@ class Balancer(TwoPartClose):
         engine: opens connections.
         metadata: of the requests that ask which member leads.
         tls_for: returns the TLS context of an endpoint, or its source; None for plaintext.
+        proxy_for: chooses the proxy of an endpoint; None for none.
         policy: how attempts are spread.
         verify_all: check the cluster id of every new connection before it is used, not only after a rejection:
             credentials are for one cluster alone.
@@ -69,6 +70,7 @@ class Balancer(TwoPartClose):
         *,
         metadata: RequestMetadata,
         tls_for: Callable[[Endpoint], TLSContext | None],
+        proxy_for: ProxyFor | None = None,
         policy: PolicyName | Choice = "round_robin",
         verify_all: bool = False,
         connect_timeout: float = 2.0,
@@ -90,7 +92,8 @@ class Balancer(TwoPartClose):
         self._redialler = Redialler(self.identity.check, self.look_for_leader, random)
         self._health = HealthMonitor(lambda: generation.ready, self._publish, self._redialler.consider, random)
         self._leader = LeaderMonitor(lambda: generation.ready, metadata, self._set_leader, random)
-        dialling = Dialling(engine, self.identity.verify, verify_all, random, client, certificates)
+        self._proxy_for = proxy_for
+        dialling = Dialling(engine, self.identity.verify, verify_all, random, client, certificates, proxy_for)
         self._pool = EndpointPool(endpoints, dialling, tls_for, generation.needs.keep, self._health, self._publish)
         self._renewer = None if certificates is None else self._make_renewer(certificates, random)
         self._reporter = None if on_change is None else EndpointReporter(on_change, client)
@@ -269,7 +272,7 @@ class Balancer(TwoPartClose):
             EtcdError: its TLS configuration cannot be used.
         """
         endpoint = self._pool.find(name)
-        return endpoint.target(self._pool.tls_for(endpoint))
+        return endpoint.target(self._pool.tls_for(endpoint), self._proxy_for)
 
     # Which endpoints are connected.
 

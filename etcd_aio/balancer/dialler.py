@@ -14,6 +14,7 @@ from collections.abc import Awaitable, Callable
 from typing import Final, Protocol
 
 from etcd_aio.balancer.connection_record import ConnectionRecord
+from etcd_aio.balancer.endpoint import ProxyFor
 from etcd_aio.base.aio import start_background_task
 from etcd_aio.base.backoff import Backoff
 from etcd_aio.dataclass import dataclass
@@ -38,6 +39,7 @@ class Dialling:
         random: returns a number in [0, 1), for jitter.
         client: name of the client; empty if it has none.
         certificates: the source of TLS contexts whose connections are renewed with their certificates; None if none is.
+        proxy_for: chooses the proxy of an endpoint; None for none.
     """
 
     engine: Engine
@@ -46,6 +48,7 @@ class Dialling:
     random: Callable[[], float]
     client: str = ""
     certificates: CertificateRenewal | None = None
+    proxy_for: ProxyFor | None = None
 
 
 class DialOwner(Protocol):

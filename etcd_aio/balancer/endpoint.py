@@ -16,16 +16,19 @@ at 10.0.0.7, and verified as `etcd`.
 
 import re
 import ssl
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from enum import Enum
 from typing import Final, TypeAlias
 
-from etcd_aio.arguments import split_host_port
+from etcd_aio.arguments import join_host_port, split_host_port
 from etcd_aio.dataclass import dataclass
 from etcd_aio.errors import ConfigError
-from etcd_aio.transport import Target, TLSContext
+from etcd_aio.transport import Proxy, Target, TLSContext
 
 DEFAULT_PORT: Final = 2379
+
+ProxyFor: TypeAlias = Callable[[str, int, bool], Proxy | None]
+"""The proxy for a host and a port, with TLS or without; None to dial the endpoint itself."""
 
 _CONNECTION_URL: Final = re.compile(r"\s*etcds?(\+\w+)?://", re.IGNORECASE)
 _PATH_OR_QUERY: Final = re.compile(r"[/?#]")
@@ -80,7 +83,7 @@ class Endpoint:
     @property
     def authority(self) -> str:
         """The HTTP/2 `:authority` of this endpoint."""
-        return _join(self.host, self.port) if self.host else self._last_segment
+        return join_host_port(self.host, self.port) if self.host else self._last_segment
 
     @property
     def server_name(self) -> str:
@@ -91,11 +94,12 @@ class Endpoint:
     def _last_segment(self) -> str:
         return self.path.rstrip("/").rpartition("/")[2]
 
-    def target(self, tls: TLSContext | None) -> Target:
+    def target(self, tls: TLSContext | None, proxy_for: ProxyFor | None = None) -> Target:
         """Return the transport's target.
 
         Args:
             tls: the context to verify with, or its source; None for plaintext.
+            proxy_for: chooses the proxy; None for none.
 
         Raises:
             ConfigError: the endpoint's form and `tls` contradict each other. TLS is never dropped silently.
@@ -103,9 +107,18 @@ class Endpoint:
         if (tls is None and self.security is Security.TLS) or (tls is not None and self.security is Security.PLAINTEXT):
             raise ConfigError(f"endpoint {self.name} cannot be dialled {'without' if tls is None else 'with'} TLS")
         override = "" if tls is None or isinstance(tls, ssl.SSLContext) else tls.server_name
-        return Target(
-            self.address or self.host, self.port, self.path, self.authority, tls, override or self.server_name
-        )
+        host = self.address or self.host
+        proxy = self._proxy(proxy_for, tls is not None)
+        return Target(host, self.port, self.path, self.authority, tls, override or self.server_name, proxy)
+
+    def _proxy(self, proxy_for: ProxyFor | None, is_tls: bool) -> Proxy | None:
+        """The proxy, unless the DNS name or the address is one to be dialled without."""
+        proxy = None
+        if proxy_for is not None and self.host:
+            proxy = proxy_for(self.host, self.port, is_tls)
+            if proxy is not None and self.address:
+                proxy = proxy_for(self.address, self.port, is_tls)
+        return proxy
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,7 +195,7 @@ def parse_source(text: str) -> Source:
     host, port = _host_and_port(location)
     if location != rest.removesuffix("/"):
         raise ConfigError(f"endpoint {scheme}://{location} must have no path and no query")
-    return Endpoint(f"{scheme.lower()}{separator}{_join(host, port)}", host, port, "", security)
+    return Endpoint(f"{scheme.lower()}{separator}{join_host_port(host, port)}", host, port, "", security)
 
 
 def parse_endpoints(endpoints: str | Iterable[str]) -> tuple[Endpoint, ...]:
@@ -253,9 +266,11 @@ def _dns(scheme: str, rest: str) -> Source:
     host, port = _host_and_port(location)
     if _ip(host):
         if has_address:
-            raise ConfigError(f"endpoint {before}{_join(host, port)} is an IP address already, and has no other one")
+            raise ConfigError(
+                f"endpoint {before}{join_host_port(host, port)} is an IP address already, and has no other one"
+            )
         plain = _PLAIN_SCHEMES[security]
-        return Endpoint(f"{plain}{_join(host, port)}", host, port, "", security)
+        return Endpoint(f"{plain}{join_host_port(host, port)}", host, port, "", security)
     if not _DNS_NAME.fullmatch(host):
         raise ConfigError(f"a {before} endpoint needs a DNS name: labels of up to 63 characters, separated by dots")
     name = DnsName(f"{before}{host}:{port}", host, port, security)
@@ -284,7 +299,3 @@ def _ip(text: str) -> str:
     except ValueError:
         return ""
     return "" if "%" in text else str(address)
-
-
-def _join(host: str, port: int) -> str:
-    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"

@@ -87,7 +87,8 @@ class SubConnection(TwoPartClose):
         self._on_change = on_change
         self._loop = asyncio.get_running_loop()
         self._since = self._out_since = self._loop.time()
-        self._dialler = Dialler(self, endpoint.name, endpoint.target(tls), dialling, failures=failures)
+        target = endpoint.target(tls, dialling.proxy_for)
+        self._dialler = Dialler(self, endpoint.name, target, dialling, failures=failures)
         self._connection: Connection | None = None
         self._record = ConnectionRecord(self, self._since)  # of this connection, or of the last one
         self._live: dict[ConnectionRecord, None] = {}

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 
 from etcd_aio.cli.contexts import PASSWORD_COMMAND, VARIABLE, Context
 from etcd_aio.cli.outcome import ExitCode, Failure, bad_arguments
-from etcd_aio.config import PREFIX, RECONNECT_VARIABLE, read_flag
+from etcd_aio.config import PREFIX, PROXY, RECONNECT_VARIABLE, read_flag
 from etcd_aio.dataclass import dataclass
 from etcd_aio.errors import ConfigError
 
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 _DEFAULT_ENDPOINT: Final = "127.0.0.1:2379"  # as etcdctl
 _NO_LIMIT: Final = ("0", "0s")
 _OTHER_VARIABLES: Final = frozenset({"API", "WATCH_KEY", "WATCH_RANGE_END"})
+_WITHOUT_PREFIX: Final = frozenset({PROXY, RECONNECT_VARIABLE})
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +79,7 @@ GLOBAL_FLAGS: Final = (
     GlobalFlag(("--user",), "name[:password]; asks for a password that is missing"),
     GlobalFlag(("--password",), "password of the user"),
     GlobalFlag(("--auth-jwt-token",), "token, instead of user and password"),
+    GlobalFlag(("--proxy",), "URL of a proxy, or environment for HTTPS_PROXY and NO_PROXY", own_variable=PROXY),
     GlobalFlag(("--discovery-srv", "-d"), "domain whose SRV records name the members"),
     GlobalFlag(("--discovery-srv-name",), "name of the cluster in these records"),
 )
@@ -114,9 +116,8 @@ class ClientSettings:
             if flags.get(name) == "":
                 raise bad_arguments(f"empty string is passed to --{name} option")
         self._given = {flag.variable: flag.names[0] for flag in GLOBAL_FLAGS if flag.name in flags}
-        given = {
-            name: value for name, value in environ.items() if name.startswith(PREFIX) or name == RECONNECT_VARIABLE
-        } | by_variable
+        given = {name: value for name, value in environ.items() if name.startswith(PREFIX) or name in _WITHOUT_PREFIX}
+        given |= by_variable
         given.pop(VARIABLE, None)
         self._password_command = ""
         self._environ = given if context is None else self._from_context(context, given) | given
@@ -133,7 +134,7 @@ class ClientSettings:
             raise bad_arguments(f"context {context.name!r} has an unknown setting: {min(unknown)}")
         left_out = {name for group in (_OF_ENDPOINTS, _OF_USER) for name in group if _has_any(given, group)}
         found = {
-            PREFIX + name.upper(): value
+            PROXY if name == "proxy" else PREFIX + name.upper(): value
             for name, value in context.settings.items()
             if name != PASSWORD_COMMAND and name.upper() not in left_out
         }

@@ -5,12 +5,11 @@ from pathlib import Path
 from typing import Final
 
 from etcd_aio.cli.arguments import exactly, only_word
-from etcd_aio.cli.contexts import PASSWORD_COMMAND, Context, ContextFile, Contexts
+from etcd_aio.cli.contexts import PASSWORD_COMMAND, Context, ContextFile, Contexts, has_secret
 from etcd_aio.cli.grammar import VerbGroup, value
 from etcd_aio.cli.outcome import bad_arguments
 from etcd_aio.cli.session import Session
 
-_SECRETS: Final = ("password", "auth_jwt_token")
 _PATHS: Final = ("cert", "key", "cacert")
 
 GROUP = VerbGroup("context", "Keeps endpoints and credentials under names")
@@ -27,8 +26,10 @@ async def add(session: Session, words: tuple[str, ...], *, password_command: str
     """Keeps the global flags of this command line under a name; the first context becomes the current one."""
     name = only_word(words, "context add needs a name")
     settings = {flag: given for flag, given in session.flags.items() if flag != "context"}
-    if any(secret in settings for secret in _SECRETS) or ":" in settings.get("user", ""):
-        raise bad_arguments("a context has no secrets: use --user=NAME, and --password-command or a variable")
+    if any(has_secret(flag, given) for flag, given in settings.items()):
+        raise bad_arguments(
+            "a context has no secrets: use --user=NAME, and --password-command or a variable; ETCD_PROXY for a proxy's"
+        )
     if password_command and "user" not in settings:
         raise bad_arguments("--password-command needs --user")
     settings |= {name: _absolute(settings[name]) for name in _PATHS if name in settings}

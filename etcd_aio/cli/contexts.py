@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 VARIABLE: Final = "ETCD_AIO_CONTEXT"
 PASSWORD_COMMAND: Final = "password_command"  # noqa: S105 - the name of a setting
 _SECRETS: Final = frozenset({"password", "auth_jwt_token"})
+_MARKS: Final[Mapping[str, str]] = {"user": ":", "proxy": "@"}  # which show that there is a password
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,9 +90,15 @@ def _settings(name: str, table: object) -> dict[str, str]:
     for setting, value in table.items():
         if not isinstance(value, str):
             raise TypeError(f"{setting} of context {name!r} must be a string")
-        if setting in _SECRETS or (setting == "user" and ":" in value):
+        if has_secret(setting, value):
             raise ValueError(f"context {name!r} has a secret: use {PASSWORD_COMMAND}, or a variable")
     return dict(table)
+
+
+def has_secret(setting: str, value: str) -> bool:
+    """Whether a setting is one that no context may have."""
+    mark = _MARKS.get(setting)
+    return setting in _SECRETS or (mark is not None and mark in value)
 
 
 def dump(contexts: Contexts) -> str:

@@ -15,11 +15,13 @@ if TYPE_CHECKING:
     from etcd_aio.config.options import ClientOptions as ClientOptions
     from etcd_aio.config.options import check_options as check_options
     from etcd_aio.config.options import read_option as read_option
+    from etcd_aio.config.proxies import proxies_from as proxies_from
     from etcd_aio.config.security import EndpointSecurity as EndpointSecurity
     from etcd_aio.config.settings import Settings as Settings
     from etcd_aio.config.settings import TLSFiles as TLSFiles
     from etcd_aio.config.settings import client_options as client_options
     from etcd_aio.config.text import PREFIX as PREFIX
+    from etcd_aio.config.text import PROXY as PROXY
     from etcd_aio.config.text import RECONNECT_VARIABLE as RECONNECT_VARIABLE
     from etcd_aio.config.text import read_flag as read_flag
     from etcd_aio.config.tls import TLS as TLS

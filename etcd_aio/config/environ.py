@@ -1,4 +1,4 @@
-"""The client's options from etcdctl's environment variables. Pure: the variables are an argument.
+"""The client's options from etcdctl's environment variables, and ETCD_PROXY. Pure: the variables are an argument.
 
 | variable | argument |
 | --- | --- |
@@ -14,6 +14,7 @@
 | ETCDCTL_INSECURE_DISCOVERY | false accepts only SRV records of members with TLS |
 | ETCDCTL_INSECURE_SKIP_TLS_VERIFY | true is refused: a forgotten variable must not switch verification off |
 | ETCD_AIO_TLS_RECONNECT | reconnect of tls, if one of the variables above asks for TLS; it is no variable of etcdctl |
+| ETCD_PROXY | proxy; `off`, `on` and `readonly` are a setting of etcd itself and have no effect |
 
 An empty variable counts as unset, and so does a size of 0. Other variables of etcdctl are about its output and are
 ignored.
@@ -24,7 +25,7 @@ from typing import Final, cast
 
 from etcd_aio.config.options import read_option
 from etcd_aio.config.settings import Settings, TLSFiles
-from etcd_aio.config.text import PREFIX, RECONNECT_VARIABLE, Value, read_flag
+from etcd_aio.config.text import PREFIX, PROXY, RECONNECT_VARIABLE, Value, read_flag
 from etcd_aio.errors import ConfigError
 
 _OPTIONS: Final[Mapping[str, str]] = {
@@ -36,6 +37,7 @@ _OPTIONS: Final[Mapping[str, str]] = {
     "MAX_RECV_BYTES": "max_receive_bytes",
     "MAX_REQUEST_BYTES": "max_send_bytes",
 }
+_OF_SERVERS: Final = ("off", "on", "readonly")  # etcd up to 3.5 has a setting with the same variable
 _FILES: Final[Mapping[str, str]] = {"CACERT": "ca", "CERT": "cert", "KEY": "key"}
 _LEAST_KEEPALIVE_TIME: Final = 10.0  # gRPC for Go raises smaller values to it; etcdctl's default is 2 s
 
@@ -71,12 +73,15 @@ def read_environment(environ: Mapping[str, str], *, has_tls: bool = False) -> Se
         raise ConfigError(f"{PREFIX}ENDPOINTS and {PREFIX}DISCOVERY_SRV exclude each other")
     if not domain:
         options.pop("discovery_srv_name", None)
+    proxy = environ.get(PROXY, "")
+    proxy = "" if not proxy or proxy in _OF_SERVERS else str(read_option("proxy", proxy, PROXY) or "")
     return Settings(
         endpoints=tuple(variables["ENDPOINTS"].split(",")) if "ENDPOINTS" in variables else None,
         discovery_srv=domain,
         tls=None if has_tls else _tls(variables, environ.get(RECONNECT_VARIABLE, "")),
         auth=_auth(variables),
         token=variables.get("AUTH_JWT_TOKEN", ""),
+        proxy=proxy,
         options=options,
     )
 

@@ -23,6 +23,9 @@ from etcd_aio.types import KeyLike
 
 _MIN_KEEPALIVE_TIME: Final = 5.0  # seconds; etcd answers more frequent pings with GOAWAY
 _MAX_MESSAGE: Final = 2**31 - 1  # bytes; the largest message that gRPC implementations accept
+ENVIRONMENT: Final = "environment"
+"""The value of `proxy` that takes the proxies from the environment."""
+
 _NAME: Final = re.compile(r"[A-Za-z0-9._:/-]{0,64}", re.ASCII)  # no space and no %: it stands in formats of log lines
 _LABEL: Final = re.compile(r"([A-Za-z0-9]([A-Za-z0-9-]{0,40}[A-Za-z0-9])?)?", re.ASCII)
 
@@ -50,6 +53,7 @@ class ClientOptions(TypedDict, total=False):
     discovery_srv_name: str
     reject_old_cluster: bool
     fail_fast: bool
+    proxy: str | None
     namespace: KeyLike | None
     observers: Sequence[Observer]
     name: str
@@ -131,6 +135,23 @@ def _check_namespace(name: str, value: object) -> None:
         raise ConfigError(f"{name} has a lone surrogate, which is not text: pass bytes")
 
 
+def _check_proxy(name: str, value: object) -> None:
+    if value is None:
+        return
+    if not isinstance(value, str) or not value:
+        raise ConfigError(f"{name} must be the URL of a proxy, 'environment', or None")
+    if value != ENVIRONMENT:
+        from etcd_aio.config.proxy_url import parse_proxy
+
+        parse_proxy(value, name)
+
+
+def _read_proxy(name: str, text: str) -> Value:
+    proxy = None if text == "none" else text
+    _check_proxy(name, proxy)
+    return proxy
+
+
 def _check_word(words: tuple[str, ...], *, or_function: bool = False) -> Callable[[str, object], None]:
     def check(name: str, value: object) -> None:
         one_of(words, value, name, or_function=or_function, error=ConfigError)
@@ -161,6 +182,7 @@ _OPTION_KIND_OF_TYPE: Final[Mapping[object, _OptionKind]] = {
     RetryMode: _OptionKind(_check_word(get_args(RetryMode)), read_word),
     PolicyName | Choice: _OptionKind(_check_word(POLICIES, or_function=True), read_word),
     KeyLike | None: _OptionKind(_check_namespace, read_word),
+    str | None: _OptionKind(_check_proxy, _read_proxy),
 }
 _OPTION_KINDS: Final[Mapping[str, _OptionKind]] = {
     name: _OPTION_KIND_OF_TYPE[annotation]

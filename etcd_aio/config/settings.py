@@ -30,6 +30,7 @@ class Settings:
         tls: None without TLS options.
         auth: name and password.
         token: a token.
+        proxy: the URL of a proxy, or `environment`; empty for none.
         options: other options of `Client`, by name.
     """
 
@@ -38,6 +39,7 @@ class Settings:
     tls: TLSFiles | None = None
     auth: tuple[str, str] | None = field(default=None, repr=False)
     token: str = field(default="", repr=False)
+    proxy: str = field(default="", repr=False)
     options: Mapping[str, Value] = field(default_factory=dict)
 
 
@@ -50,6 +52,8 @@ def client_options(settings: Settings, given: ClientOptions) -> ClientOptions:
     options = cast("ClientOptions", dict(settings.options))  # the readers have given them these types
     if settings.tls is not None and "tls" not in given:
         options["tls"] = TLS(**settings.tls)
+    if settings.proxy:
+        options["proxy"] = settings.proxy
     if "auth" not in given and "token" not in given:
         if settings.auth is not None:
             options["auth"] = settings.auth

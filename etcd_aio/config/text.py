@@ -11,6 +11,8 @@ from etcd_aio.errors import ConfigError
 
 PREFIX: Final = "ETCDCTL_"
 RECONNECT_VARIABLE: Final = "ETCD_AIO_TLS_RECONNECT"
+PROXY: Final = "ETCD_PROXY"
+"""The variable of the option `proxy`."""
 
 Value: TypeAlias = str | bool | int | float | None
 

@@ -51,17 +51,18 @@ def parse_url(url: str) -> Settings:
     credentials, separator, hosts = place.rpartition("@")
     auth = _credentials(credentials) if separator else None
     options, files = _query(query or "", is_tls)
+    proxy = str(options.pop("proxy", None) or "")
     tls = files if files or (is_tls and kind == "+srv") else None
     if kind != "+unix" and len(path) > 1:
         if "namespace" in options:
             raise ConfigError("the connection URL has two namespaces: its path, and the option namespace")
         options["namespace"] = _decoded(path[1:], "the path")
     if kind == "+srv":
-        return Settings(discovery_srv=_domain(hosts), tls=tls, auth=auth, options=options)
+        return Settings(discovery_srv=_domain(hosts), tls=tls, auth=auth, proxy=proxy, options=options)
     if "discovery_srv_name" in options:
         raise ConfigError("discovery_srv_name needs a URL that begins with etcd+srv or etcds+srv")
     endpoints = (_socket(hosts, path, is_tls),) if kind == "+unix" else _hosts(hosts, kind, is_tls)
-    return Settings(endpoints=endpoints, tls=tls, auth=auth, options=options)
+    return Settings(endpoints=endpoints, tls=tls, auth=auth, proxy=proxy, options=options)
 
 
 def _credentials(text: str) -> tuple[str, str]:

@@ -82,6 +82,8 @@ if TYPE_CHECKING:
     from etcd_aio.errors.base import MalformedReplyError as MalformedReplyError
     from etcd_aio.errors.base import NoAvailableEndpointsError as NoAvailableEndpointsError
     from etcd_aio.errors.base import OldClusterError as OldClusterError
+    from etcd_aio.errors.base import ProxyAuthenticationError as ProxyAuthenticationError
+    from etcd_aio.errors.base import ProxyError as ProxyError
     from etcd_aio.errors.base import ReplyTooLargeError as ReplyTooLargeError
     from etcd_aio.errors.base import SnapshotChecksumError as SnapshotChecksumError
     from etcd_aio.errors.base import StoreRolledBackError as StoreRolledBackError

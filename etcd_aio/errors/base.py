@@ -5,7 +5,7 @@ EtcdError
 ├─ InvalidRequestError(ValueError)    a call was rejected before anything was sent: UnknownEndpointError
 ├─ ClientUsageError(RuntimeError)     ClientClosedError, WrongLoopError, ForkedError, BlockingInLoopError
 ├─ TransportError(ConnectionError)    ConnectError, TLSError, ConnectionLostError, NoAvailableEndpointsError,
-│                                     ClusterChangedError, MalformedReplyError, ReplyTooLargeError
+│                                     ClusterChangedError, MalformedReplyError, ReplyTooLargeError, ProxyError
 ├─ EtcdTimeoutError(TimeoutError)     the call's deadline passed
 ├─ TokenUnavailableError              the caller's `token=` function failed
 ├─ DiscoveryError                     the members could not be discovered
@@ -153,6 +153,16 @@ class ConnectError(TransportError):
 
 class TLSError(ConnectError):
     """The TLS handshake failed, or did not negotiate HTTP/2."""
+
+
+class ProxyError(ConnectError):
+    """The proxy does not open a connection to the endpoint, or does not work. The text names both."""
+
+
+class ProxyAuthenticationError(ProxyError):
+    """The proxy refused the name and password, or wants them and got none."""
+
+    retryable = False
 
 
 class ConnectionLostError(TransportError):

@@ -20,6 +20,7 @@ from etcd_aio.transport.interface import ConnectionOwner as ConnectionOwner
 from etcd_aio.transport.interface import Engine as Engine
 from etcd_aio.transport.interface import EngineFactory as EngineFactory
 from etcd_aio.transport.interface import Metadata as Metadata
+from etcd_aio.transport.interface import Proxy as Proxy
 from etcd_aio.transport.interface import Stream as Stream
 from etcd_aio.transport.interface import Target as Target
 from etcd_aio.transport.interface import TLSContext as TLSContext

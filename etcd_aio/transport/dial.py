@@ -13,9 +13,9 @@ from typing import Final, TypeVar
 
 from etcd_aio.base.aio import start_task
 from etcd_aio.dataclass import dataclass
-from etcd_aio.errors import ConnectError, TLSError
+from etcd_aio.errors import ConnectError, ProxyError, TLSError
 from etcd_aio.transport.explain import no_http2_by_alpn
-from etcd_aio.transport.interface import Target
+from etcd_aio.transport.interface import Target, TLSContext
 from etcd_aio.transport.names import Address, Names
 from etcd_aio.transport.time_limit import TimeLimit
 
@@ -31,13 +31,17 @@ class DialRoute:
 
     Attributes:
         target: where to.
-        addresses: its addresses; empty for a unix socket.
+        addresses: its addresses, or those of its proxy; empty for a unix socket.
         tls: the context of this dial; None for plaintext.
+        proxy_tls: the context of the proxy; None if it has no TLS.
+        places: the hosts and ports of the target to which the proxy may connect.
     """
 
     target: Target
     addresses: Sequence[Address]
     tls: ssl.SSLContext | None
+    proxy_tls: ssl.SSLContext | None = None
+    places: Sequence[tuple[str, int]] = ()
 
 
 async def find_route(target: Target, names: Names, seconds: float) -> DialRoute:
@@ -52,23 +56,44 @@ async def find_route(target: Target, names: Names, seconds: float) -> DialRoute:
     Raises:
         OSError: the resolver's reason.
         ConnectError: the host cannot be the name of one; its name was not resolved, or a file not read, in time.
+        ProxyError: so for the proxy.
         EtcdError: the certificate files cannot be used.
     """
-    tls = target.tls
-    if tls is not None and not isinstance(tls, ssl.SSLContext):
-        limit = TimeLimit(seconds)
-        try:
-            async with limit:
-                tls = await tls.context()
-        except TimeoutError:
-            if not limit.expired():
-                raise
-            raise ConnectError(f"the certificate files were not read within {seconds:g} s") from None
+    tls = await _context(target.tls, seconds)
+    proxy = target.proxy
+    if proxy is None:
+        addresses = () if target.path else await _addresses(names, target.host, target.port, seconds)
+        return DialRoute(target, addresses, tls)
     try:
-        addresses = () if target.path else await names.addresses(target.host, target.port, seconds)
+        addresses = await _addresses(names, proxy.host, proxy.port, seconds)
+    except (OSError, ConnectError) as error:
+        raise ProxyError(f"the proxy {proxy.name} cannot be reached: {error}") from error
+    proxy_tls = await _context(proxy.tls, seconds)
+    places: Sequence[tuple[str, int]] = ((target.host, target.port),)
+    if proxy.scheme == "socks5":
+        found = await _addresses(names, target.host, target.port, seconds)
+        places = [(where[0], target.port) for _, _, _, _, where in _alternating(found)]
+    return DialRoute(target, addresses, tls, proxy_tls, places)
+
+
+async def _context(tls: TLSContext | None, seconds: float) -> ssl.SSLContext | None:
+    if tls is None or isinstance(tls, ssl.SSLContext):
+        return tls
+    limit = TimeLimit(seconds)
+    try:
+        async with limit:
+            return await tls.context()
+    except TimeoutError:
+        if not limit.expired():
+            raise
+        raise ConnectError(f"the certificate files were not read within {seconds:g} s") from None
+
+
+async def _addresses(names: Names, host: str, port: int, seconds: float) -> Sequence[Address]:
+    try:
+        return await names.addresses(host, port, seconds)
     except UnicodeError as error:  # what IDNA refuses, and no OSError
-        raise ConnectError(f"{target.host!r} cannot be a host name") from error
-    return DialRoute(target, addresses, tls)
+        raise ConnectError(f"{host!r} cannot be a host name") from error
 
 
 async def dial(
@@ -88,6 +113,7 @@ async def dial(
 
     Raises:
         OSError: the operating system's or TLS's reason.
+        ProxyError: the proxy does not open the connection.
         TLSError: the peer hung up during the handshake, or did not agree on the version of HTTP.
     """
     try:
@@ -120,18 +146,49 @@ async def _connect(
     loop = asyncio.get_running_loop()
     target, tls = route.target, route.tls
     server_name = target.server_name if tls is not None else None
-    shutdown_timeout = _TLS_SHUTDOWN_TIMEOUT if tls is not None else None
     if target.path:
         on_reached()  # or it is refused at once
         return await loop.create_unix_connection(
-            factory, target.path, ssl=tls, server_hostname=server_name, ssl_shutdown_timeout=shutdown_timeout
+            factory,
+            target.path,
+            ssl=tls,
+            server_hostname=server_name,
+            ssl_shutdown_timeout=None if tls is None else _TLS_SHUTDOWN_TIMEOUT,
         )
-    sock = await _race(route.addresses)
+    if target.proxy is None:
+        return await _to_first(route.addresses, factory, tls, server_name, on_reached)
+    from etcd_aio.transport.proxy.tunnel import Tunnel, through_proxy  # few clients have a proxy
+
+    proxy = target.proxy
+    proxy_name = None if route.proxy_tls is None else proxy.host
+
+    async def reach(make: Callable[[], Tunnel]) -> tuple[asyncio.Transport, Tunnel]:
+        return await _to_first(route.addresses, make, route.proxy_tls, proxy_name)
+
+    tunnel = await through_proxy(proxy, route.places, reach)
+    on_reached()
+    return await tunnel.hand_over(factory, tls, server_name)
+
+
+async def _to_first(
+    addresses: Sequence[Address],
+    factory: Callable[[], P],
+    tls: ssl.SSLContext | None,
+    server_name: str | None,
+    on_reached: Callable[[], None] = lambda: None,
+) -> tuple[asyncio.Transport, P]:
+    """Connect to the first address that answers."""
+    loop = asyncio.get_running_loop()
+    sock = await _race(addresses)
     on_reached()
     try:
         # The transport owns the socket before this first waits.
         return await loop.create_connection(
-            factory, sock=sock, ssl=tls, server_hostname=server_name, ssl_shutdown_timeout=shutdown_timeout
+            factory,
+            sock=sock,
+            ssl=tls,
+            server_hostname=server_name,
+            ssl_shutdown_timeout=None if tls is None else _TLS_SHUTDOWN_TIMEOUT,
         )
     finally:
         # libuv owns the descriptor now. uvloop takes it from the socket object only if the transport lives until here;

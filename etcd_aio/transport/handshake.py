@@ -5,7 +5,7 @@ from collections.abc import Callable
 from random import random
 from typing import TypeVar
 
-from etcd_aio.errors import ConnectError, ConnectionLostError
+from etcd_aio.errors import ConnectError, ConnectionLostError, ProxyError
 from etcd_aio.transport.crowd import crowd
 from etcd_aio.transport.dial import dial, find_route
 from etcd_aio.transport.explain import (
@@ -134,6 +134,7 @@ async def connect(
     shared = crowd()
     clock = asyncio.get_running_loop().time
     peer = target.place
+    proxy = target.proxy
 
     def made() -> C:
         new = make()
@@ -171,6 +172,10 @@ async def connect(
                 shared.patience.timed_out(peer, seconds)
             if protocol is not None:
                 raise protocol.handshake.explain_silence(seconds) from None
+            if proxy is not None and not is_reached:
+                raise ProxyError(
+                    f"the proxy {proxy.name} did not open a tunnel to {target.authority} within {seconds:.3g} s"
+                ) from None
             raise ConnectError(f"no answer within {seconds:.3g} s of dialling") from None
         if isinstance(error, Exception):
             shared.patience.answered(peer)  # in some way

@@ -8,8 +8,10 @@ Two rules hold for every engine, and `tests/contract/test_transport.py` checks t
 
 import ssl
 from collections.abc import Awaitable, Callable
+from dataclasses import field
 from typing import Final, Protocol, TypeAlias
 
+from etcd_aio.arguments import join_host_port
 from etcd_aio.base.closing import Unwinding
 from etcd_aio.dataclass import dataclass
 
@@ -69,6 +71,32 @@ TLSContext: TypeAlias = ssl.SSLContext | TLSSource
 
 
 @dataclass(frozen=True, slots=True)
+class Proxy:
+    """A proxy that opens connections to endpoints.
+
+    Attributes:
+        scheme: `http`, `https`, `socks5` or `socks5h`.
+        host: its host name or IP literal.
+        port: its TCP port.
+        user: name for its authentication; empty for none.
+        password: password for its authentication.
+        tls: for `https`, the context to verify the proxy with, or what gives it to each dial.
+    """
+
+    scheme: str
+    host: str
+    port: int
+    user: str = field(default="", repr=False)
+    password: str = field(default="", repr=False)
+    tls: TLSContext | None = field(default=None, repr=False)
+
+    @property
+    def name(self) -> str:
+        """Its URL without name and password, for errors and logs."""
+        return f"{self.scheme}://{join_host_port(self.host, self.port)}"
+
+
+@dataclass(frozen=True, slots=True)
 class Target:
     """The server to dial, and the name to verify.
 
@@ -79,6 +107,7 @@ class Target:
         authority: the HTTP/2 `:authority`.
         tls: the context to verify with, or what gives it to each dial, or None for plaintext.
         server_name: the name the certificate must carry; meaningless without `tls`.
+        proxy: opens the connection; None to dial the server itself. A unix socket has none.
     """
 
     host: str
@@ -87,6 +116,7 @@ class Target:
     authority: str
     tls: TLSContext | None = None
     server_name: str = ""
+    proxy: Proxy | None = None
 
     @property
     def place(self) -> tuple[str, int, str]:

@@ -416,7 +416,7 @@ def directive(shown: type) -> str:
 
 
 _OPTIONS: Final[Mapping[str, tuple[str, ...]]] = {
-    "Connect": ("endpoints", "tls", "discovery_srv", "discovery_srv_name", "auto_sync", "reject_old_cluster"),
+    "Connect": ("endpoints", "tls", "discovery_srv", "discovery_srv_name", "auto_sync", "reject_old_cluster", "proxy"),
     "Credentials": ("auth", "token", "allow_insecure_auth"),
     "Timeouts": ("timeout", "connect_timeout", "fail_fast", "keepalive_time", "keepalive_timeout"),
     "Retries": ("retry", "retry_policy", "hedge_after"),

@@ -81,7 +81,7 @@ async def http1_proxy(
         return
     if shutil.which(name) is None:
         pytest.skip(f"{name} is not installed")
-    port = _free_port()
+    port = free_port()
     with tempfile.TemporaryDirectory() as directory:
         file = Path(directory) / "conf"
         places = {"directory": directory, "port": port, "more": more}
@@ -101,7 +101,7 @@ async def http1_proxy(
             name, *arguments, stdout=asyncio.subprocess.DEVNULL, stderr=asyncio.subprocess.DEVNULL
         )
         try:
-            await _until_listening(port, process)
+            await until_listening(port, process)
             yield f"http://127.0.0.1:{port}"
         finally:
             with suppress(ProcessLookupError):
@@ -109,12 +109,14 @@ async def http1_proxy(
             await process.wait()
 
 
-def _free_port() -> int:
+def free_port() -> int:
+    """A port that is free now."""
     with socket.create_server(("127.0.0.1", 0)) as found:
         return int(found.getsockname()[1])
 
 
-async def _until_listening(port: int, process: asyncio.subprocess.Process) -> None:
+async def until_listening(port: int, process: asyncio.subprocess.Process) -> None:
+    """Wait until a process listens at a port."""
     async with asyncio.timeout(10):
         while True:
             assert process.returncode is None, "the proxy did not start"

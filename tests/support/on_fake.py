@@ -69,6 +69,8 @@ LEFT_OUT: Final[Mapping[str, str]] = {
     "test_once::test_without_a_slot_the_same_cuts_apply_writes_twice": _PROXY,
     "test_optimistic::test_every_byte_of_the_answer_cut": _PROXY,
     "test_optimistic::test_every_byte_of_the_answer_cut_while_others_write": _PROXY,
+    "test_proxies": _PROXY,
+    "test_proxies::test_the_gateway_goes_through_a_proxy_with_all_its_sockets": _JSON,
     "test_queues::test_go_and_ours_put_into_one_queue_and_take_from_it": _PROCESS,
     "test_recipes::test_barriers_of_go_and_ours_hold_each_other_up": _PROCESS,
     "test_recipes::test_double_barriers_of_go_and_ours_are_one": _PROCESS,

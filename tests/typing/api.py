@@ -522,6 +522,9 @@ async def discovery(client: Client, environ: Mapping[str, str]) -> None:
     assert_type(Client.from_url("etcd://m1", timeout=None, auto_sync=30), Client)
     assert_type(Client.from_env(environ, retry="never"), Client)
     Client(discovery_srv="example.com", discovery_srv_name="dev", reject_old_cluster=True)
+    Client("m1", proxy="environment")
+    Client.from_url("etcd://m1", proxy=None)
+    Client("m1", proxy=b"http://p")  # type: ignore[arg-type]
     Client.from_url("etcd://m1", timeout="3s")  # type: ignore[arg-type]
     Client.from_url("etcd://m1", endpoints="m2")  # type: ignore[call-arg]
 

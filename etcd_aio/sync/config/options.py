@@ -39,6 +39,7 @@ class ClientOptions(TypedDict, total=False):
     discovery_srv_name: str
     reject_old_cluster: bool
     fail_fast: bool
+    proxy: str | None
     namespace: KeyLike | None
     observers: Sequence[Observer]
     name: str

@@ -2,7 +2,7 @@
 
 import pytest
 
-from etcd_aio.arguments import split_host_port
+from etcd_aio.arguments import join_host_port, split_host_port
 
 
 @pytest.mark.parametrize(
@@ -18,6 +18,7 @@ from etcd_aio.arguments import split_host_port
 )
 def test_host_and_port(text: str, host: str, port: int | None) -> None:
     assert split_host_port(text) == (host, port)
+    assert port is None or split_host_port(join_host_port(host, port)) == (host, port)
 
 
 @pytest.mark.parametrize(

@@ -33,7 +33,7 @@ def test_verbs_and_flags_are_completed_without_the_verbs_being_imported() -> Non
     assert completed("en") == ["endpoint"]
     assert completed("endpoint", "h") == ["health", "hashkv"]
     assert completed("lease", "grant", "--endp") == ["--endpoints"]
-    assert completed("get", "--order=ASCEND", "--pr") == ["--prefix", "--print-value-only"]
+    assert completed("get", "--order=ASCEND", "--pr") == ["--prefix", "--print-value-only", "--proxy"]
     assert completed("completion", "z") == ["zsh"]
     assert completed("watch", "a", "--", "x") == []
 

@@ -38,6 +38,23 @@ def test_a_variable_has_connections_renewed() -> None:
     assert connection({}, environ, Context("x", {})).client()._balancer._renewer is None
 
 
+def test_the_proxy_of_a_flag_wins_over_the_variable_and_this_over_the_context() -> None:
+    context = Context("x", {"endpoints": "http://m1:1", "proxy": "http://context:1"})
+
+    def chosen(flags: dict[str, str], environ: dict[str, str]) -> str | None:
+        proxy = connection(flags, environ, context).client()._balancer.target("http://m1:1").proxy
+        return None if proxy is None else proxy.name
+
+    variable = {"ETCD_PROXY": "http://variable:1", "HTTP_PROXY": "http://other:1"}
+    assert chosen({}, {}) == "http://context:1"
+    assert chosen({}, variable) == "http://variable:1"
+    assert chosen({"proxy": "http://flag:1"}, variable) == "http://flag:1"
+    assert chosen({"proxy": ""}, variable) is None
+    with pytest.raises(Failure, match=r"^--proxy must begin") as caught:
+        connection({"proxy": "s3cret"}, {}).client()
+    assert "s3cret" not in str(caught.value)
+
+
 def test_another_user_does_not_get_the_password_of_the_context() -> None:
     with pytest.raises(Failure, match="no terminal"):
         connection({"user": "other"}, {}).client()
@@ -52,6 +69,7 @@ def test_another_user_does_not_get_the_password_of_the_context() -> None:
         "unknown = ''",
         "[context.a]\npassword = 'x'",
         "[context.a]\nuser = 'u:x'",
+        "[context.a]\nproxy = 'http://u:x@p'",
         "[context.a]\nendpoints = ['a']",
         "context = 1",
         "[",
@@ -91,6 +109,7 @@ async def test_the_verbs_keep_contexts_in_a_file_of_the_user(command: CommandLin
         "remove two",
         "add",
         "add x --user=u:p",
+        "add x --proxy=http://u:p@p:3128",
         "add x --password=p",
         "add x --password-command=p",
     ):

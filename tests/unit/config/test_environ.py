@@ -53,6 +53,26 @@ def test_variables(variables: dict[str, str], expected: Settings) -> None:
 
 
 @pytest.mark.parametrize(
+    ("value", "expected"),
+    [
+        ("http://me:c4n4ry@p:3128", "http://me:c4n4ry@p:3128"),
+        ("environment", "environment"),
+        *((text, "") for text in ("", "none", "off", "on", "readonly")),
+    ],
+)
+def test_the_proxy(value: str, expected: str) -> None:
+    assert read_environment({"ETCD_PROXY": value}) == Settings(proxy=expected)
+    assert read_environment({"ETCDCTL_PROXY": value, "HTTP_PROXY": value}) == Settings()
+
+
+def test_a_proxy_that_is_none_is_refused_and_not_repeated() -> None:
+    for value in ("c4n4ry", "http://me:c4n4ry@p@q", "c4n4ry://p"):
+        with pytest.raises(ConfigError, match=r"^ETCD_PROXY must") as caught:
+            read_environment({"ETCD_PROXY": value})
+        assert "c4n4ry" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
     ("variables", "says"),
     [
         ({"USER": "c4n4ry"}, "ETCDCTL_USER needs a password"),

@@ -49,6 +49,9 @@ def test_every_option_is_checked_by_its_type_or_where_it_is_used() -> None:
         {"namespace": "app/"},
         {"namespace": b"\xff"},
         {"observers": [Observer()]},
+        {"proxy": "http://me:c4n4ry@p:3128"},
+        {"proxy": "socks5h://p"},
+        {"proxy": "environment"},
         {"name": "orders"},
         {"name": "a.b_c-d:e/F9" + "0" * 52},
     ],
@@ -76,6 +79,7 @@ WRONG: dict[str, tuple[object, ...]] = {
     "retry_policy": ("safe", 3),
     "max_send_bytes": (0, -1, 2**31, 1.5, None, True),
     "max_receive_bytes": (0, -1, 2**31, 1.5, None, True),
+    "proxy": ("", 1, b"http://p", "p:3128", "none", "ftp://p", "http://me:c4n4ry@@p"),
     "name": (None, 1, True, b"a", "a b", "50%", "a\n", "\u00e9", "a" * 65),
     "discovery_srv_name": (None, 1, "a.b", "-a", "a\n", "a" * 43),
 }

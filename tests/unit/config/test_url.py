@@ -35,6 +35,12 @@ from etcd_aio.errors import ConfigError
         ("etcd+dns://Etcd.ns:1,etcd2/", Settings(("http+dns://Etcd.ns:1", "http+dns://etcd2"))),
         ("ETCDS+DNS://etcd/app", Settings(("https+dns://etcd",), options={"namespace": "app"})),
         ("etcds+dns://etcd/?ca=/ca.pem", Settings(("https+dns://etcd",), tls={"ca": "/ca.pem"})),
+        ("etcd://m1/?proxy=socks5h://p:1080", Settings(("http://m1",), proxy="socks5h://p:1080")),
+        ("etcd://m1/?proxy=none", Settings(("http://m1",))),
+        (
+            "etcd+srv://example.com?proxy=http%3A%2F%2Fme:c4n%2534ry%40p",
+            Settings(discovery_srv="example.com", proxy="http://me:c4n%34ry@p"),
+        ),
         ("etcd+srv://example.com", Settings(discovery_srv="example.com")),
         ("etcd+srv://example.com/app/", Settings(discovery_srv="example.com", options={"namespace": "app/"})),
         (
@@ -87,6 +93,8 @@ def test_urls(url: str, expected: Settings) -> None:
         ("etcd://a:c4n4ry?x@m1", "percent-encode"),
         ("etcd://a:c4n4ry#x@m1", "%23"),
         ("etcd://a:c4n4ry", "host #1"),
+        ("etcd://m1/?proxy=http://me:c4n4ry@p", "percent-encode"),
+        ("etcd://m1/?proxy=c4n4ry", "proxy must begin with"),
         ("etcd://m1/?timeouts=3s", "unknown option 'timeouts' .* did you mean 'timeout'"),
         ("etcd://m1/?policy=pinned&retries=never", "unknown option 'retries' .* did you mean 'retry'"),
         ("etcd://m1/?c4n4ry=3s", "unknown option #1"),

@@ -25,6 +25,8 @@ from etcd_aio.errors import (
     MalformedReplyError,
     NoAvailableEndpointsError,
     OldClusterError,
+    ProxyAuthenticationError,
+    ProxyError,
     ReplyTooLargeError,
     SnapshotChecksumError,
     StatusCode,
@@ -42,7 +44,7 @@ OWN = (
     *(TransportError, ConnectError, TLSError, ConnectionLostError, MalformedReplyError, ReplyTooLargeError),
     *(ClusterChangedError, NoAvailableEndpointsError, EtcdTimeoutError),
     *(LeaseLostError, LeaseExpiredError, SnapshotChecksumError, UnknownEndpointError, TokenUnavailableError),
-    *(DiscoveryError, OldClusterError, StoreRolledBackError),
+    *(DiscoveryError, OldClusterError, StoreRolledBackError, ProxyError, ProxyAuthenticationError),
 )
 
 
@@ -64,6 +66,8 @@ def attempts(count: int) -> tuple[Attempt, ...]:
         (ForkedError, (ClientUsageError, RuntimeError)),
         (ConnectError, (TransportError, ConnectionError)),
         (TLSError, (ConnectError,)),
+        (ProxyError, (ConnectError,)),
+        (ProxyAuthenticationError, (ProxyError,)),
         (ConnectionLostError, (TransportError,)),
         (MalformedReplyError, (TransportError,)),
         (ReplyTooLargeError, (TransportError,)),
@@ -82,7 +86,7 @@ def test_the_isinstance_relations(error: type[EtcdError], parents: tuple[type[Ex
 def test_only_what_may_pass_by_itself_is_retryable() -> None:
     assert {error for error in OWN if error.retryable} == {
         *(TransportError, ConnectError, TLSError, ConnectionLostError, NoAvailableEndpointsError, EtcdTimeoutError),
-        *(SnapshotChecksumError, DiscoveryError),
+        *(SnapshotChecksumError, DiscoveryError, ProxyError),
     }
 
 
