@@ -1,4 +1,4 @@
-"""admin/member_health.py, types/member_health.py: what members of every release answer, and what is no answer of etcd."""
+"""admin/member_health.py, types/member_health.py: what members answer, and what is not etcd."""
 
 import asyncio
 
