@@ -155,7 +155,7 @@ def test_feature_gates_and_peers_are_those_of_newer_releases() -> None:
     assert found.known_peers == 2
     assert (read_metrics(METRICS).features, read_metrics(METRICS).known_peers) == ((), None)
     looks = looked(1.0, {"a": replace(status(1), metrics=found), "b": status(2)})
-    assert [row.features for row in looks.members] == [found.features, ()]
+    assert [row.features for row in looks.members] == [found.features, (), ()]
     shown = printed(looks, 118)
     assert "+StopGRPCServiceOnDefrag -FastLeaseKeepAlive" in shown
     assert "features" not in printed(looked(1.0, {"a": replace(status(1), metrics=read_metrics(METRICS))}), 118)
@@ -179,7 +179,7 @@ def test_a_downgrade_and_the_version_of_the_storage_are_in_the_row() -> None:
     answer = status(1)
     assert answer.status is not None
     newer = replace(answer.status, storage_version="3.6.0", downgrade_info=DowngradeInfo(True, "3.5.0"))
-    (row, other) = looked(1.0, {"a": MemberAnswer(newer), "b": status(2)}).members
+    (row, other, _) = looked(1.0, {"a": MemberAnswer(newer), "b": status(2)}).members
     assert (row.storage_version, row.downgrade_target) == ("3.6.0", "3.5.0")
     assert (other.storage_version, other.downgrade_target) == ("", "")
 
