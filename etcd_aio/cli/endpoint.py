@@ -92,7 +92,7 @@ def _row(endpoint: str, answer: tuple[int, str] | EtcdError, words: tuple[OwnWor
 
 
 async def _own_words(client: Client, endpoint: str) -> tuple[OwnWord, ...]:
-    """What a member says of itself."""
+    """The checks that a member makes of itself."""
     answers = await asyncio.gather(
         client.maintenance.livez(endpoint), client.maintenance.readyz(endpoint), return_exceptions=True
     )

@@ -87,7 +87,7 @@ class Watched:
 
 @dataclass(frozen=True, slots=True)
 class OwnWord:
-    """What a member says of itself, when it is asked whether it is live, or ready.
+    """The word of a member about itself, when it is asked whether it is live, or ready.
 
     Attributes:
         asked: "livez" or "readyz".

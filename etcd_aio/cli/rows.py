@@ -58,7 +58,7 @@ def health_rows(report: HealthReport) -> tuple[Row, ...]:
 
 
 def verdict(said: OwnWord) -> str:
-    """What a member says of itself, in short."""
+    """The word of a member about itself, in short."""
     if said.health is None:
         return f"unknown: {said.error}"
     text = "ok" if said.health.is_ok else f"failed: {', '.join(check.name for check in said.health.failed)}"
@@ -66,7 +66,7 @@ def verdict(said: OwnWord) -> str:
 
 
 def check_lines(row: EndpointHealth) -> Iterator[str]:
-    """What the member of an endpoint says of itself, with a line for each check."""
+    """The words of the member of an endpoint about itself, with a line for each check."""
     for said in row.words:
         yield printable(f"{row.endpoint} {said.asked} {verdict(said)}")
         for check in () if said.health is None else said.health.checks:

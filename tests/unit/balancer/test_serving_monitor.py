@@ -6,6 +6,7 @@ import logging
 import pytest
 
 from etcd_aio import codec, pb
+from etcd_aio.balancer.serving_monitor import AGAIN_BACKOFF
 from etcd_aio.errors import AttemptFailure, Delivery, LocalReason, NoLeaderError, StatusCode
 from etcd_aio.methods import RANGE
 from etcd_aio.types import ConnectivityState, Health
@@ -220,6 +221,7 @@ async def test_a_stream_that_ends_is_opened_again_after_growing_waits() -> None:
             await asyncio.sleep(0.1)
         opened.append(it.loop.time() - began)
     assert [round(one) for one in opened] == [1, 2, 4, 8, 16, 32, 64, 120, 120]
+    assert AGAIN_BACKOFF.maximum == 120
     await it.say("m1", Status.NOT_SERVING)
     assert it.health()["m1"] == GONE
     it.stream("m1").end()
