@@ -99,7 +99,7 @@ def _health(row: EndpointHealth) -> Json:
 def _own_word(said: OwnWord) -> Json:
     if said.health is None:
         return {"error": said.error}
-    checks = [{"name": one.name, "ok": one.is_ok, "reason": one.reason} for one in said.health.checks]
+    checks: list[Json] = [{"name": one.name, "ok": one.is_ok, "reason": one.reason} for one in said.health.checks]
     return {"path": said.health.path, "ok": said.health.is_ok, "checks": checks}
 
 

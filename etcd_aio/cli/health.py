@@ -33,7 +33,10 @@ async def health(
     """
     exactly(words, 0, "health accepts no arguments")
     session.check_format()
-    look = lambda: _look(session, cluster, quorum, with_words=verbose)  # noqa: E731 - short
+
+    async def look() -> ClusterHealth:
+        return await _look(session, cluster, quorum, with_words=verbose)
+
     found = await _waited(look, seconds(wait, "--wait")) if wait else None
     found = found or await look()
     session.show(found)

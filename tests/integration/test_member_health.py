@@ -135,7 +135,7 @@ async def test_a_single_member_that_defragments_is_used_all_the_same() -> None:
         await asyncio.sleep(1.5)
         defragmenting = asyncio.create_task(client.maintenance.defragment(server.endpoint, timeout=60))
         await until(lambda: health_of(client, server) is Health.NOT_SERVING or defragmenting.done())
-        assert (await client.get("fill/1", timeout=30)).value
+        assert (await client.range("fill/1", timeout=30)).kvs
         await defragmenting
         await until(lambda: health_of(client, server) is Health.HEALTHY)
 
@@ -153,7 +153,7 @@ async def test_behind_a_proxy_without_the_service_nothing_changes(
             async with Client(endpoint) as client:
                 await client.put("k", "v")
                 await asyncio.sleep(1.5)
-                assert (await client.get("k")).value == b"v"
+                assert (await client.range("k")).kvs[0].value == b"v"
                 assert client.statistics()[0].health is Health.HEALTHY
             assert not caplog.records
 

@@ -37,8 +37,8 @@ class World(BalancerWorld):
     def stream(self, name: str) -> FakeStream:
         return self[name].health_streams[-1]
 
-    async def say(self, name: str, status: Status) -> None:
-        self.stream(name).say(codec.encode(pb.health.HealthCheckResponse(status=status)))
+    async def say(self, name: str, status: int) -> None:
+        self.stream(name).say(codec.encode(pb.health.HealthCheckResponse(status=Status(status))))
         await turns()
 
     def health(self) -> dict[str, tuple[Health, Health]]:
