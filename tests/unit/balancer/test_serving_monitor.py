@@ -91,11 +91,13 @@ async def test_reads_that_wait_there_move_at_once_and_writes_stay() -> None:
 
 async def test_nothing_moves_if_no_other_member_serves() -> None:
     it = await World().listening()
-    for name in ("m2", "m3", "m1"):
-        it[name].otherwise = Hang()
+    for name in ("m2", "m3"):
         await it.say(name, Status.NOT_SERVING)
-    assert it.picked() == {"m1", "m2", "m3"}, "some member has to be used"
+    it["m1"].otherwise = Hang()
     read = it.begin("m1")
+    await turns()
+    await it.say("m1", Status.NOT_SERVING)
+    assert it.picked() == {"m1", "m2", "m3"}, "some member has to be used"
     await asyncio.sleep(5)
     assert not read.done()
     read.cancel()
@@ -251,8 +253,14 @@ async def test_the_word_over_an_old_connection_does_not_count() -> None:
     sub, old = it.sub("m1"), it.sub("m1").record
     it["m1"].connection.lose(ConnectionResetError())
     await asyncio.sleep(2)
+    it["m1"].otherwise = Hang()
+    read = it.begin("m1")
+    await turns()
     sub.note_serving(False, old)
+    await turns()
     assert it.health()["m1"] == FINE
+    assert not read.done()
+    read.cancel()
     await it.balancer.aclose()
 
 
