@@ -34,9 +34,10 @@ EXPORTS = {
         "etcd_aio.admin.versions": "Versions",
         "etcd_aio.types": (
             "ActiveAlarm Alarm AlarmResult AuthResult AuthStatus AuthenticateResult DefragmentResult "
-            "DowngradeAction DowngradeInfo DowngradeResult EndpointVersions HashKVResult HashResult KeyPermission "
-            "Member MemberAddResult MemberListResult MemberPromoteResult MemberRemoveResult MemberUpdateResult "
-            "MoveLeaderResult Permission Role RoleListResult SavedSnapshot StatusResult User UserListResult "
+            "DowngradeAction DowngradeInfo DowngradeResult EndpointVersions HashKVResult HashResult HealthCheck "
+            "KeyPermission Member MemberAddResult MemberHealth MemberListResult MemberPromoteResult "
+            "MemberRemoveResult MemberUpdateResult MoveLeaderResult Permission Role RoleListResult SavedSnapshot "
+            "StatusResult User UserListResult "
         ),
     },
     "etcd_aio.arguments": {
@@ -421,6 +422,7 @@ EXPORTS = {
             "EndpointVersions HashKVResult HashResult MoveLeaderResult SavedSnapshot SnapshotChunk StatusResult "
             "newest_leader version_tuple "
         ),
+        "etcd_aio.types.member_health": "HealthCheck MemberHealth",
         "etcd_aio.types.replayed": "ReplayedDeleteResult ReplayedPutResult ReplayedTxnResult result_within",
         "etcd_aio.types.result": "Result",
         "etcd_aio.types.statistics": "ConnectivityState EndpointStatistics Health StreamStatistics",

@@ -273,6 +273,7 @@ PURE = (
     "recipes/stm/read_set",
     "recipes/counter/sums",
     "recipes/schedule/ticks",
+    "transport/document_status",
     "transport/framing",
     "transport/gateway/http1",
     "transport/gateway/json_mapping",

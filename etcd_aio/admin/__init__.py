@@ -23,9 +23,11 @@ if TYPE_CHECKING:
     from etcd_aio.types import EndpointVersions as EndpointVersions
     from etcd_aio.types import HashKVResult as HashKVResult
     from etcd_aio.types import HashResult as HashResult
+    from etcd_aio.types import HealthCheck as HealthCheck
     from etcd_aio.types import KeyPermission as KeyPermission
     from etcd_aio.types import Member as Member
     from etcd_aio.types import MemberAddResult as MemberAddResult
+    from etcd_aio.types import MemberHealth as MemberHealth
     from etcd_aio.types import MemberListResult as MemberListResult
     from etcd_aio.types import MemberPromoteResult as MemberPromoteResult
     from etcd_aio.types import MemberRemoveResult as MemberRemoveResult

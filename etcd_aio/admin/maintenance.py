@@ -1,5 +1,6 @@
 """`client.maintenance`: status, alarms, defragmentation, hashes, downgrades, snapshots, the leadership."""
 
+from collections.abc import Iterable
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -7,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 from etcd_aio import methods, pb
 from etcd_aio.admin.cluster import MemberLike, member_id
 from etcd_aio.admin.leader import LeaderTransfer
-from etcd_aio.admin.metrics import Get, read_metrics
+from etcd_aio.admin.metrics import Get, read_document
 from etcd_aio.admin.replies import ALARM_TYPES, alarm_result
 from etcd_aio.admin.snapshot import Snapshot
 from etcd_aio.arguments import parse_word, whole_number
@@ -25,6 +26,7 @@ from etcd_aio.types import (
     DowngradeResult,
     HashKVResult,
     HashResult,
+    MemberHealth,
     MoveLeaderResult,
     SavedSnapshot,
     StatusResult,
@@ -40,7 +42,7 @@ _DOWNGRADE_ACTIONS: Final = {action: pb.DowngradeRequestDowngradeAction[action.n
 class Maintenance:
     """The maintenance API: `client.maintenance`.
 
-    Every call takes `timeout` and, but for `metrics`, `retry`, and raises, as the key-value calls do.
+    Every call takes `timeout` and, but for those over HTTP, `retry`, and raises, as the key-value calls do.
 
     A call that takes an `endpoint` goes to this member only, and waits for a connection to it. The endpoint must be one
     of `client.endpoints`, in any spelling; another one raises `UnknownEndpointError`, and nothing is sent. If the
@@ -103,7 +105,45 @@ class Maintenance:
             ConnectError: the member cannot be reached, or does not serve its metrics at this endpoint.
             EtcdTimeoutError: they did not come in time. Nothing is read again.
         """
-        return await read_metrics(self._invoker, self._get, _checked(endpoint), timeout)
+        return await read_document(self._invoker, self._get, _checked(endpoint), "/metrics", timeout)
+
+    async def livez(self, endpoint: str, *, exclude: Iterable[str] = (), timeout: Timeout = UNSET) -> MemberHealth:
+        """Ask a member whether it is live, as `/livez?verbose` tells it: one that is not should be restarted.
+
+        It is live if it answers a read of its own data, also without a leader. See `readyz`.
+        """
+        return await self._health(endpoint, "/livez", exclude, timeout)
+
+    async def readyz(self, endpoint: str, *, exclude: Iterable[str] = (), timeout: Timeout = UNSET) -> MemberHealth:
+        """Ask a member whether it is ready for requests, as `/readyz?verbose` tells it.
+
+        It makes a read of its own data and one with quorum, is no learner, and has found no corruption of its data. An
+        alarm because the database is full is no reason for not being ready. Without a leader the read with quorum
+        fails after some seven seconds: give a `timeout` above that to learn which of the checks fail.
+
+        This is read over HTTP by a separate connection, as `metrics` is, and no user is needed. etcd serves it since
+        3.4.29, 3.5.11 and 3.6. Of an older member `/health` is read: `MemberHealth.is_fallback` tells so. Its one
+        check fails for any alarm, too.
+
+        Args:
+            endpoint: the member's endpoint.
+            exclude: names of checks that are left out, such as "linearizable_read". Other names are ignored. `/health`
+                knows none of them.
+            timeout: seconds for the whole call.
+
+        Returns:
+            MemberHealth: true if the member is ready, with the result of each check.
+
+        Raises:
+            ConnectError: the member cannot be reached, or does not serve its health at this endpoint.
+            EtcdTimeoutError: there was no answer in time. Nothing is read again.
+        """
+        return await self._health(endpoint, "/readyz", exclude, timeout)
+
+    async def _health(self, endpoint: str, path: str, exclude: Iterable[str], timeout: Timeout) -> MemberHealth:
+        from etcd_aio.admin.member_health import read_health  # at its first use
+
+        return await read_health(self._invoker, self._get, _checked(endpoint), path, exclude, timeout)
 
     async def _ask(
         self,

@@ -1,4 +1,4 @@
-"""The metrics that a member serves over HTTP beside gRPC, at `/metrics`."""
+"""Documents that a member serves over HTTP beside gRPC, such as its metrics at `/metrics`."""
 
 import asyncio
 from collections.abc import Callable, Coroutine
@@ -15,17 +15,18 @@ Get: TypeAlias = Callable[[str, str], Coroutine[object, object, bytes]]
 """Reads a document, such as `/metrics`, from an endpoint."""
 
 
-async def read_metrics(invoker: "Invoker", get: Get, endpoint: str, timeout: Timeout) -> str:
-    """Read the metrics of one member. See `Maintenance.metrics`."""
+async def read_document(invoker: "Invoker", get: Get, endpoint: str, path: str, timeout: Timeout) -> str:
+    """Read a document of one member. See `Maintenance.metrics`."""
+    name = path.partition("?")[0]
     deadline = invoker.deadline(timeout, invoker.clock())
-    reading = start_task(get(endpoint, "/metrics"), name=f"etcd_aio /metrics {endpoint}")
+    reading = start_task(get(endpoint, path), name=f"etcd_aio {name} {endpoint}")
     try:
         async with asyncio.timeout_at(deadline):
             return (await reading).decode(errors="replace")
     except TimeoutError:
-        raise EtcdTimeoutError(f"{endpoint} did not send its metrics in time") from None
+        raise EtcdTimeoutError(f"{endpoint} did not send {name} in time") from None
     except (OSError, UnicodeError) as error:  # refused, reset, certificates; a host name that cannot be one
-        raise ConnectError(f"no metrics from {endpoint}: {error}") from error
+        raise ConnectError(f"no {name} from {endpoint}: {error}") from error
     finally:
         reading.cancel()
         await asyncio.gather(reading, return_exceptions=True)

@@ -22,6 +22,7 @@ from etcd_aio.balancer.leader_monitor import LeaderMonitor
 from etcd_aio.balancer.picker import Choice, PolicyName
 from etcd_aio.balancer.pool import EndpointPool, by_name
 from etcd_aio.balancer.redialler import Redialler
+from etcd_aio.balancer.serving_monitor import ServingMonitor
 from etcd_aio.balancer.store_doubts import StoreDoubts
 from etcd_aio.balancer.sub_connection import SubConnection
 from etcd_aio.base.aio import Waiters
@@ -91,6 +92,7 @@ class Balancer(TwoPartClose):
         self.readiness: Final = Waiters()
         self._redialler = Redialler(self.identity.check, self.look_for_leader, random)
         self._health = HealthMonitor(lambda: generation.ready, self._publish, self._redialler.consider, random)
+        self._serving = ServingMonitor(random)
         self._leader = LeaderMonitor(lambda: generation.ready, metadata, self._set_leader, random)
         self._proxy_for = proxy_for
         dialling = Dialling(engine, self.identity.verify, verify_all, random, client, certificates, proxy_for)
@@ -124,7 +126,7 @@ class Balancer(TwoPartClose):
         if self._reporter is not None:
             self._reporter.report(())
         renewer = () if self._renewer is None else (self._renewer,)
-        return close_all((self._health, self._leader, self._redialler, *renewer, self._pool))
+        return close_all((self._health, self._serving, self._leader, self._redialler, *renewer, self._pool))
 
     # Picking.
 
@@ -330,6 +332,7 @@ class Balancer(TwoPartClose):
     def _renew_generation(self) -> None:
         was_out = self._was_connected and not self._generation.ready
         has_changed = self._generation.renew(self._pool.current.values())
+        self._serving.follow(self._generation.ready)
         if self._generation.ready:
             self._pool.forget_refusals()
         if has_changed:

@@ -5,7 +5,7 @@ no timer and sends nothing. A probe is an attempt like every other, so its answe
 question. The question is also put to a witness, a member that looks healthy, unless traffic shows just now that others
 answer: without a witness, silence would mean nothing to a client with a single caller. If the witness does not answer
 either, the next one is asked. There is at most one probe under way for each service of each member, and the distances
-between questions grow.
+between questions grow. A member that says itself that it does not serve (`serving_monitor`) is not probed.
 """
 
 import asyncio
@@ -94,8 +94,13 @@ class HealthMonitor(TwoPartClose):
                 service.reason,
                 extra={"endpoint": endpoint},
             )
-            self._start_probing(sub_connection, service)
+            if service.health is Health.NOT_SERVING:
+                self.arm()
+            else:
+                self._start_probing(sub_connection, service)
         self._on_change()
+        if service.health is Health.NOT_SERVING and any(_is_healthy(member) for member in self._ready()):
+            sub_connection.give_up(service.reason)
 
     def close(self) -> Unwinding:
         """End the timer and every probe."""
@@ -232,9 +237,15 @@ class HealthMonitor(TwoPartClose):
 
 
 def _is_worth_probing(sub_connection: SubConnection, service: ServiceHealth) -> bool:
-    """Whether the service is unhealthy, and belongs to the current connection."""
+    """Whether the service is unhealthy, which an answer would end, and belongs to the current connection."""
     is_current = service is sub_connection.quorum_health or service is sub_connection.local_health
-    return service.health is not Health.HEALTHY and is_current and sub_connection.state is ConnectivityState.READY
+    is_restorable = service.health not in (Health.HEALTHY, Health.NOT_SERVING)
+    return is_restorable and is_current and sub_connection.state is ConnectivityState.READY
+
+
+def _is_healthy(sub_connection: SubConnection) -> bool:
+    """Whether the member takes every attempt that another one does not serve."""
+    return sub_connection.quorum_health.health is sub_connection.local_health.health is Health.HEALTHY
 
 
 def _calls_of(sub_connection: SubConnection, service: ServiceHealth) -> str:

@@ -21,6 +21,9 @@ to a question, a cheap read, and only a question without an answer is a verdict:
     doubted   as asked: the question is put again and again                                       as asked
     any       the member itself says that it has no leader, or is a learner                       unhealthy
     unhealthy any answer but such a refusal                                                       healthy
+    any       its health service says that it does not serve, as before it defragments            not serving
+    not       its health service says that it serves, or says nothing any more                    healthy
+    serving
 
 So a frozen or unreachable member is found within `silence_limit`, long before any deadline. No member is judged while
 no other member answers: without another connection to compare with, it can only be doubted. That has no effect on the
@@ -32,7 +35,8 @@ closes the suspicion about everything that began before it. Later evidence leads
 at growing distances, or with every sixteenth request: slow requests cost a member few questions, however many there
 are, and a busy member that freezes after a question is found as soon as any other.
 
-Unhealthy means "preferred last": such a member is used when no healthy one is left, and one answer restores it.
+Unhealthy means "preferred last": such a member is used when no healthy one is left, and one answer restores it. Not
+serving is unhealthy too, but the member's own word ends it, and no answer that was on its way: so it is not probed.
 """
 
 from collections import deque
@@ -61,6 +65,7 @@ _FAILING_AFTER: Final = 2  # attempts in a row
 _REQUESTS_PER_QUESTION: Final = 16  # a question for so many requests is no load, however soon after the last one
 _CALM: Final = 5.0  # seconds without a question, after which the pauses start from the shortest again
 _SAMPLES: Final = 128  # recent latencies of each service
+_NOT_SERVING_REASON: Final = "the member says that it does not serve, as while it defragments"
 _NO_ANSWER_CODES: Final = frozenset({StatusCode.UNAVAILABLE, StatusCode.DEADLINE_EXCEEDED, StatusCode.CANCELLED})
 
 
@@ -124,11 +129,14 @@ class ServiceHealth:
         self.in_flight -= 1
         self.silent_since = now
         self.failures = 0
-        self.asked_at = self.unserved_since = inf
+        self.asked_at = inf
         if began > self.newest_answered:
             self.newest_answered = began
         self.latencies.append(now - began)
-        return self.health is not Health.HEALTHY and self.change(Health.HEALTHY, "", now)
+        if self.health is Health.HEALTHY:
+            self.unserved_since = inf
+            return False
+        return self.health is not Health.NOT_SERVING and self.change(Health.HEALTHY, "", now)
 
     def refused(self, now: float) -> None:
         """An attempt was answered with a refusal of the whole service: the member is alive, but is not restored."""
@@ -212,6 +220,12 @@ class ServiceHealth:
         if finding is Finding.SILENT:
             return Health.SILENT, f"no answer for {now - self.silent_since:.2f} s while other members answered"
         return Health.FAILING, f"{self.failures} attempts in a row failed while other members answered"
+
+    def told(self, is_serving: bool, now: float) -> bool:
+        """The member says whether it serves; returns whether that changed the health."""
+        if not is_serving:
+            return self.change(Health.NOT_SERVING, _NOT_SERVING_REASON, now)
+        return self.health is Health.NOT_SERVING and self.change(Health.HEALTHY, "", now)
 
     def change(self, health: Health, reason: str, now: float) -> bool:
         """Set the health; returns whether it has changed."""

@@ -224,6 +224,11 @@ class SubConnection(TwoPartClose):
     # Health. Each connection starts over: attempts that are still under way on an old one are no evidence.
 
     @property
+    def record(self) -> ConnectionRecord:
+        """The record of the current connection, or of the last one."""
+        return self._record
+
+    @property
     def quorum_health(self) -> ServiceHealth:
         """Traffic and health of what needs the cluster, over the current connection, or the last one."""
         return self._record.quorum_health
@@ -257,11 +262,19 @@ class SubConnection(TwoPartClose):
         if health is None or error is None:
             return False
         if record is None or record is self._record:
-            if self.quorum_health.change(health, error.message, self._loop.time()):
-                self._monitor.on_changed(self, self.quorum_health)
+            service = self.quorum_health
+            if service.health is not Health.NOT_SERVING and service.change(health, error.message, self._loop.time()):
+                self._monitor.on_changed(self, service)
             if health is Health.NO_LEADER:
                 self.leave_streams(error.message)  # the member itself ends its streams only seconds later
         return True
+
+    def note_serving(self, is_serving: bool, record: ConnectionRecord) -> None:
+        """Note what the member says of itself by gRPC's health service, over the connection with this record."""
+        if record is self._record:
+            for service in (record.quorum_health, record.local_health):
+                if service.told(is_serving, self._loop.time()):
+                    self._monitor.on_changed(self, service)
 
     def _note_restored(self, service: ServiceHealth) -> None:
         if service is self.quorum_health or service is self.local_health:  # not of an older connection

@@ -10,12 +10,13 @@ from etcd_aio import Client
 from etcd_aio.cli.go_text import duration
 from etcd_aio.cli.grammar import Switch, VerbGroup, value
 from etcd_aio.cli.outcome import ExitCode, Failure
-from etcd_aio.cli.results import EndpointHealth, HashReport, HealthReport, StatusReport
+from etcd_aio.cli.results import EndpointHealth, HashReport, HealthReport, OwnWord, StatusReport
 from etcd_aio.cli.session import Session, endpoint_of
 from etcd_aio.errors import EtcdError, PermissionDeniedError
 
 _T = TypeVar("_T")
 
+_ASKED = ("livez", "readyz")
 _HEALTH_KEY = "health"  # the key of etcdctl's check; it need not exist
 
 GROUP = VerbGroup("endpoint", "Shows the health, status and hashes of members")
@@ -24,6 +25,11 @@ GROUP = VerbGroup("endpoint", "Shows the health, status and hashes of members")
 def of_cluster() -> Switch:
     """The flag for the endpoints of all members."""
     return Switch("--cluster", help="all endpoints of the member list")
+
+
+def verbose() -> Switch:
+    """The flag for what members say of themselves."""
+    return Switch("--verbose", help="what each member says of itself too, check by check: /livez and /readyz")
 
 
 async def endpoints_of(session: Session, cluster: bool) -> tuple[str, ...]:
@@ -66,10 +72,10 @@ async def ask_all(
     return await asyncio.gather(*map(one, endpoints))
 
 
-@GROUP.verb("health", "", of_cluster(), short="Checks the health of endpoints")
-async def health(session: Session, words: tuple[str, ...], *, cluster: bool) -> None:
+@GROUP.verb("health", "", of_cluster(), verbose(), short="Checks the health of endpoints")
+async def health(session: Session, words: tuple[str, ...], *, cluster: bool, verbose: bool) -> None:
     """Checks that each endpoint answers a read with quorum, and that there is no alarm."""
-    rows = await health_of(session, await endpoints_of(session, cluster))
+    rows = await health_of(session, await endpoints_of(session, cluster), with_words=verbose)
     session.show(HealthReport(rows))
     unhealthy = [row for row in rows if row.error]
     if session.is_simple:
@@ -79,14 +85,43 @@ async def health(session: Session, words: tuple[str, ...], *, cluster: bool) -> 
         raise Failure(ExitCode.ERROR, "unhealthy cluster")
 
 
-async def health_of(session: Session, endpoints: Sequence[str]) -> tuple[EndpointHealth, ...]:
-    """Ask every endpoint whether it is healthy."""
-    return tuple(
-        EndpointHealth(endpoint, is_healthy=False, took="", error=f"{answer}")
-        if isinstance(answer, EtcdError)
-        else EndpointHealth(endpoint, is_healthy=not answer[1], took=duration(answer[0]), error=answer[1])
-        for endpoint, answer in await ask_all(session, endpoints, _health)
+async def health_of(
+    session: Session, endpoints: Sequence[str], *, with_words: bool = False
+) -> tuple[EndpointHealth, ...]:
+    """Ask every endpoint whether it is healthy, and perhaps what its member says of itself."""
+    answers, words = await asyncio.gather(
+        ask_all(session, endpoints, _health), ask_all(session, endpoints if with_words else (), _own_words)
     )
+    said = dict(words)
+    return tuple(_row(endpoint, answer, said.get(endpoint, ())) for endpoint, answer in answers)
+
+
+def _row(endpoint: str, answer: tuple[int, str] | EtcdError, words: tuple[OwnWord, ...] | EtcdError) -> EndpointHealth:
+    said = _unknown(words) if isinstance(words, EtcdError) else words
+    if isinstance(answer, EtcdError):
+        return EndpointHealth(endpoint, is_healthy=False, took="", error=f"{answer}", words=said)
+    took, error = answer
+    return EndpointHealth(endpoint, is_healthy=not error, took=duration(took), error=error, words=said)
+
+
+async def _own_words(client: Client, endpoint: str) -> tuple[OwnWord, ...]:
+    """The checks that a member makes of itself."""
+    answers = await asyncio.gather(
+        client.maintenance.livez(endpoint), client.maintenance.readyz(endpoint), return_exceptions=True
+    )
+    words: list[OwnWord] = []
+    for asked, answer in zip(_ASKED, answers, strict=True):
+        if isinstance(answer, EtcdError):
+            words.append(OwnWord(asked, None, answer.message))
+        elif isinstance(answer, BaseException):
+            raise answer
+        else:
+            words.append(OwnWord(asked, answer))
+    return tuple(words)
+
+
+def _unknown(error: EtcdError) -> tuple[OwnWord, ...]:
+    return tuple(OwnWord(asked, None, error.message) for asked in _ASKED)
 
 
 async def _health(client: Client, endpoint: str) -> tuple[int, str]:

@@ -6,7 +6,7 @@ from etcd_aio import DeleteResult, Header, KeyValue, PutResult, RangeResult, Txn
 from etcd_aio.cli.format_simple import lease_word
 from etcd_aio.cli.go_text import quoted
 from etcd_aio.cli.results import Done, HashReport, HealthReport, LeaseShown, Shown, StatusReport, Watched
-from etcd_aio.cli.rows import word
+from etcd_aio.cli.rows import verdict, word
 from etcd_aio.cli.style import Style
 from etcd_aio.errors import printable
 from etcd_aio.types import (
@@ -143,6 +143,7 @@ def _endpoints(report: HealthReport | StatusReport | HashReport, style: Style) -
                 yield f'"Health" : {word(row.is_healthy)}'
                 yield f'"Took" : {row.took}'
                 yield f'"Error" : {printable(row.error)}'
+                yield from (f'"{said.asked.capitalize()}" : {printable(verdict(said))}' for said in row.words)
                 yield ""
         case StatusReport():
             for endpoint, status in report.rows:

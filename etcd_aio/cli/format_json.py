@@ -19,6 +19,7 @@ from etcd_aio.cli.results import (
     HealthReport,
     LeaseShown,
     MembersChanged,
+    OwnWord,
     Shown,
     StatusReport,
     Watched,
@@ -90,7 +91,16 @@ def _value(result: Shown, style: Style) -> Json:
 
 def _health(row: EndpointHealth) -> Json:
     shown: dict[str, Json] = {"endpoint": row.endpoint, "health": row.is_healthy, "took": row.took}
-    return {**shown, "error": row.error} if row.error else shown
+    if row.error:
+        shown["error"] = row.error
+    return shown | {said.asked: _own_word(said) for said in row.words}
+
+
+def _own_word(said: OwnWord) -> Json:
+    if said.health is None:
+        return {"error": said.error}
+    checks: list[Json] = [{"name": one.name, "ok": one.is_ok, "reason": one.reason} for one in said.health.checks]
+    return {"path": said.health.path, "ok": said.health.is_ok, "checks": checks}
 
 
 def _base64(raw: bytes) -> str:

@@ -48,10 +48,9 @@ def _lines(result: "results.Shown", style: Style) -> Iterable[str]:
         case types.MemberListResult():
             return (", ".join(row) for row in rows.member_rows(result.members))
         case results.HealthReport():
-            text = "is healthy: successfully committed proposal: took ="
-            return (f"{row.endpoint} {text} {row.took}" for row in result.rows if not row.error)
+            return _healths(result.rows)
         case results.ClusterHealth():
-            return (_health(result),)
+            return (_health(result), *(line for row in result.endpoints for line in rows.check_lines(row)))
         case results.StatusReport():
             return (", ".join(row) for row in rows.status_rows(result))
         case results.HashReport():
@@ -103,6 +102,15 @@ def _watched(result: "results.Watched", style: Style) -> Iterator[str]:
         if event.prev_kv is not None:
             yield from _kv(event.prev_kv, style)
         yield from _kv(event.kv, style)
+
+
+def _healths(found: Iterable["results.EndpointHealth"]) -> Iterator[str]:
+    from etcd_aio.cli.rows import check_lines
+
+    for row in found:
+        if not row.error:
+            yield f"{row.endpoint} is healthy: successfully committed proposal: took = {row.took}"
+        yield from check_lines(row)
 
 
 def _health(result: "results.ClusterHealth") -> str:

@@ -5,12 +5,12 @@ from collections.abc import Sequence
 from etcd_aio.cli.results import HashReport, HealthReport, Shown, StatusReport
 from etcd_aio.cli.rows import (
     HASH_TITLES,
-    HEALTH_TITLES,
     MEMBER_TITLES,
     STATUS_TITLES,
     Row,
     hash_rows,
     health_rows,
+    health_titles,
     member_rows,
     status_rows,
 )
@@ -24,7 +24,7 @@ def table(result: Shown, style: Style) -> str | None:
         case MemberListResult():
             return _box(MEMBER_TITLES, member_rows(result.members))
         case HealthReport():
-            return _box(HEALTH_TITLES, health_rows(result))
+            return _box(health_titles(result), health_rows(result))
         case StatusReport():
             return _box(STATUS_TITLES, status_rows(result))
         case HashReport():

@@ -13,6 +13,7 @@ from etcd_aio.types import (
     LeaseListResult,
     LeaseTimeToLiveResult,
     Member,
+    MemberHealth,
     MemberListResult,
     Role,
     RoleListResult,
@@ -85,6 +86,21 @@ class Watched:
 
 
 @dataclass(frozen=True, slots=True)
+class OwnWord:
+    """The word of a member about itself, when it is asked whether it is live, or ready.
+
+    Attributes:
+        asked: "livez" or "readyz".
+        health: the answer; None if there was none.
+        error: why there was none.
+    """
+
+    asked: str
+    health: MemberHealth | None
+    error: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class EndpointHealth:
     """Whether an endpoint is healthy.
 
@@ -93,12 +109,14 @@ class EndpointHealth:
         is_healthy: the endpoint answers a linearizable read, and there is no alarm.
         took: the duration of the read, as Go prints it; empty if there was no connection.
         error: the reason if it is not healthy.
+        words: what the member says of itself, if that was requested.
     """
 
     endpoint: str
     is_healthy: bool
     took: str
     error: str = ""
+    words: tuple[OwnWord, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,10 +1,10 @@
 """Members and endpoints as rows of text, which the formats `simple` and `table` share. Pure."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Final, TypeAlias
 
 from etcd_aio.cli.go_text import size
-from etcd_aio.cli.results import HashReport, HealthReport, StatusReport
+from etcd_aio.cli.results import EndpointHealth, HashReport, HealthReport, OwnWord, StatusReport
 from etcd_aio.errors import printable
 from etcd_aio.types import Member, StatusResult
 
@@ -45,9 +45,32 @@ def member_rows(members: Sequence[Member]) -> tuple[Row, ...]:
     )
 
 
+def health_titles(report: HealthReport) -> Row:
+    """The titles of these rows."""
+    return (*HEALTH_TITLES, *(said.asked for row in report.rows[:1] for said in row.words))
+
+
 def health_rows(report: HealthReport) -> tuple[Row, ...]:
     """A row for each endpoint."""
-    return tuple(_row(row.endpoint, word(row.is_healthy), row.took, row.error) for row in report.rows)
+    return tuple(
+        _row(row.endpoint, word(row.is_healthy), row.took, row.error, *map(verdict, row.words)) for row in report.rows
+    )
+
+
+def verdict(said: OwnWord) -> str:
+    """The word of a member about itself, in short."""
+    if said.health is None:
+        return f"unknown: {said.error}"
+    text = "ok" if said.health.is_ok else f"failed: {', '.join(check.name for check in said.health.failed)}"
+    return f"{text} (by /health: this release has no /{said.asked})" if said.health.is_fallback else text
+
+
+def check_lines(row: EndpointHealth) -> Iterator[str]:
+    """The words of the member of an endpoint about itself, with a line for each check."""
+    for said in row.words:
+        yield printable(f"{row.endpoint} {said.asked} {verdict(said)}")
+        for check in () if said.health is None else said.health.checks:
+            yield printable(f"  [+]{check.name} ok" if check.is_ok else f"  [-]{check.name} failed: {check.reason}")
 
 
 def hash_rows(report: HashReport) -> tuple[Row, ...]:

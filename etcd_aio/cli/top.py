@@ -19,6 +19,7 @@ from etcd_aio.cli.outcome import ExitCode, Failure, bad_arguments
 from etcd_aio.cli.session import Session, endpoint_of
 from etcd_aio.cli.top_metrics import Metrics, read_metrics
 from etcd_aio.cli.top_model import Counters, MemberAnswer, Top, TopSnapshot
+from etcd_aio.types import MemberHealth
 
 _T = TypeVar("_T")
 
@@ -131,28 +132,29 @@ async def _snapshots(
 
 
 async def _answer(client: Client, limit: float) -> MemberAnswer:
-    """Ask a member for its status and its metrics, which it may serve elsewhere or nowhere."""
+    """Ask a member for its status, and for what it may serve elsewhere or nowhere: its metrics and its readiness."""
     clock = asyncio.get_running_loop().time
-    reading = start_task(_metrics(client, limit), name="etcd-aio top metrics")
+    reading = start_task(_documents(client, limit), name="etcd-aio top documents")
     try:
         began = clock()
         status = await client.maintenance.status(await endpoint_of(client), timeout=limit)
         seconds = clock() - began
-        metrics = await reading
+        metrics, readiness = await reading
     except EtcdError as error:
         return MemberAnswer(None, error=error.message)
     finally:
         reading.cancel()
         await asyncio.gather(reading, return_exceptions=True)
-    return MemberAnswer(status, seconds, metrics=metrics)
+    return MemberAnswer(status, seconds, metrics=metrics, readiness=readiness)
 
 
-async def _metrics(client: Client, limit: float) -> Metrics | None:
-    try:
-        text = await client.maintenance.metrics(await endpoint_of(client), timeout=limit)
-    except EtcdError:
-        return None
-    return read_metrics(text)
+async def _documents(client: Client, limit: float) -> tuple[Metrics | None, MemberHealth | None]:
+    endpoint = await endpoint_of(client)
+    text, readiness = await asyncio.gather(
+        _or_none(client.maintenance.metrics(endpoint, timeout=limit)),
+        _or_none(client.maintenance.readyz(endpoint, timeout=limit)),
+    )
+    return None if text is None else read_metrics(text), readiness
 
 
 async def _or_none(call: Awaitable[_T]) -> _T | None:

@@ -16,6 +16,9 @@ _NAMES: Final = {
     "etcd_server_slow_apply_total": "slow_applies",
     "etcd_server_proposals_pending": "pending",
 }
+_PEER: Final = "etcd_network_known_peers{"
+_FEATURE: Final = "etcd_server_feature_enabled{"
+_GROUPS: Final = frozenset({"AllAlpha", "AllBeta"})  # of features; they are off by default
 _PERCENTILE: Final = 0.99
 
 
@@ -28,6 +31,9 @@ class Metrics:
         events: the number of events that it has sent to watchers since it began.
         slow_applies: log entries that took it long to apply, since it began.
         pending: proposals that are not committed yet.
+        known_peers: the members that it knows, with itself; from etcd 3.6 on.
+        features: its feature gates that are not as they are by default: "+Name" if it is on, "-Name" if it is off; from
+            etcd 3.6 on.
         fsyncs: for each limit in seconds, the writes of its log to the disk that took no longer, since it began.
     """
 
@@ -35,6 +41,8 @@ class Metrics:
     events: int | None = None
     slow_applies: int | None = None
     pending: int | None = None
+    known_peers: int | None = None
+    features: tuple[str, ...] = ()
     fsyncs: Mapping[float, int] = field(default_factory=dict)
 
 
@@ -42,6 +50,7 @@ def read_metrics(text: str) -> Metrics:
     """Parse the text of `/metrics`, without the lines that cannot be parsed."""
     found: dict[str, int] = {}
     fsyncs: dict[float, int] = {}
+    features: set[str] = set()
     for line in text.splitlines():
         if not line.startswith("etcd_"):
             continue
@@ -50,10 +59,24 @@ def read_metrics(text: str) -> Metrics:
             if name in _NAMES:
                 found[_NAMES[name]] = int(float(number))
             elif name.startswith(_FSYNC):
-                fsyncs[float(name.partition('le="')[2].partition('"')[0])] = int(float(number))
+                fsyncs[float(_label(name, "le"))] = int(float(number))
+            elif name.startswith(_PEER):
+                found["known_peers"] = found.get("known_peers", 0) + int(float(number))
+            elif name.startswith(_FEATURE):
+                features.update(_changed_feature(_label(name, "name"), _label(name, "stage"), float(number) > 0))
         except (ValueError, OverflowError):  # a member, or what answers in its place, may send anything
             continue
-    return Metrics(**found, fsyncs=fsyncs)
+    return Metrics(**found, fsyncs=fsyncs, features=tuple(sorted(features)))
+
+
+def _label(name: str, label: str) -> str:
+    return name.partition(f'{label}="')[2].partition('"')[0]
+
+
+def _changed_feature(name: str, stage: str, is_on: bool) -> tuple[str, ...]:
+    """The feature gate, if it is not as it is by default: those of stage ALPHA are off, others are on."""
+    is_on_by_default = stage != "ALPHA" and name not in _GROUPS
+    return () if is_on is is_on_by_default else (f"+{name}" if is_on else f"-{name}",)
 
 
 def rate(now: int | None, before: int | None, seconds: float) -> float | None:

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 
 from etcd_aio.cli.top_metrics import Metrics, p99, rate
 from etcd_aio.dataclass import dataclass
-from etcd_aio.types import AlarmResult, MemberListResult, StatusResult
+from etcd_aio.types import AlarmResult, MemberHealth, MemberListResult, StatusResult
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,12 +16,14 @@ class MemberAnswer:
         seconds: until it answered.
         error: the reason for no answer.
         metrics: some of its metrics; None if it did not send them.
+        readiness: what it says of itself when it is asked whether it is ready; None if it did not say it in time.
     """
 
     status: StatusResult | None
     seconds: float = 0.0
     error: str = ""
     metrics: Metrics | None = None
+    readiness: MemberHealth | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +52,12 @@ class MemberRow:
         fsync_p99_ms: 99th percentile of the milliseconds that a write of its log to the disk took since the last
             refresh; at the first one, since it began; None if there was none.
         pending: proposals that are not committed yet.
+        known_peers: the members that it knows, with itself; from etcd 3.6 on.
+        features: its feature gates that are not as they are by default, such as "+StopGRPCServiceOnDefrag".
+        ready: whether it says that it is ready for requests; None if it did not say it in time.
+        failed_checks: the checks that keep it from being ready.
+        storage_version: of its database; empty before etcd 3.6.
+        downgrade_target: the version that the cluster is downgraded to; empty if it is not.
     """
 
     endpoint: str
@@ -72,6 +80,12 @@ class MemberRow:
     slow_applies: int | None = None
     fsync_p99_ms: float | None = None
     pending: int | None = None
+    known_peers: int | None = None
+    features: tuple[str, ...] = ()
+    ready: bool | None = None
+    failed_checks: tuple[str, ...] = ()
+    storage_version: str = ""
+    downgrade_target: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -238,6 +252,12 @@ class Top:
             slow_applies=metrics.slow_applies,
             fsync_p99_ms=p99(metrics.fsyncs, None if known is None else known.fsyncs),
             pending=metrics.pending,
+            known_peers=metrics.known_peers,
+            features=metrics.features,
+            ready=None if answer.readiness is None else answer.readiness.is_ok,
+            failed_checks=() if answer.readiness is None else tuple(one.name for one in answer.readiness.failed),
+            storage_version=status.storage_version,
+            downgrade_target=status.downgrade_info.target_version if status.downgrade_info is not None else "",
         )
 
     def _name(self, member: int) -> str:

@@ -11,7 +11,8 @@ from etcd_aio.cli.top_model import MemberRow, TopSnapshot
 from etcd_aio.errors import printable
 
 _TITLES = ("member", "role", "version", "db", "use%", "quota%", "index", "lag", "behind", "term", "ms", "errors")
-_ALIGNED_LEFT = frozenset({"member", "role", "version", "errors", "prefix"})
+_NARROWED = frozenset({"errors", "features"})
+_ALIGNED_LEFT = frozenset({"member", "role", "version", "errors", "prefix", "features"})
 
 
 def screen(snapshot: TopSnapshot) -> RenderableType:
@@ -59,13 +60,16 @@ def _has_metrics(row: MemberRow) -> bool:
 
 def _metrics(snapshot: TopSnapshot) -> Table:
     """The table of the members' metrics: its own, since a terminal has no room for so many columns."""
-    table = _table(("member", "watchers", "events/s", "slow applies", "fsync p99 ms", "pending"))
+    has_features = any(row.features for row in snapshot.members)
+    titles = ("member", "watchers", "events/s", "slow applies", "fsync p99 ms", "pending", "peers")
+    table = _table((*titles, "features") if has_features else titles)
     for row in snapshot.members:
-        numbers = (row.watchers, row.events, row.slow_applies, row.fsync_p99_ms, row.pending)
+        numbers = (row.watchers, row.events, row.slow_applies, row.fsync_p99_ms, row.pending, row.known_peers)
         style = "red" if row.silent is not None else ""
         table.add_row(
             _text(row.name or row.endpoint),
             *("-" if number is None else f"{number}" for number in numbers),
+            *((_text(" ".join(row.features)),) if has_features else ()),
             style=style,
         )
     return table
@@ -75,7 +79,12 @@ def _cells(row: MemberRow) -> tuple[Text, ...]:
     quota = "-" if row.quota is None else f"{row.quota}"
     numbers = (f"{row.raft_index}", f"{row.lag}", f"{row.behind}", f"{row.term}", f"{row.answer_ms:.0f}")
     words = (row.name, row.role, row.version, size(row.db_size), f"{row.in_use}", quota, *numbers)
-    return (*map(_text, words), _reason(", ".join(row.errors)))
+    return (*map(_text, words), _reason(", ".join((*_readiness(row), *row.errors))))
+
+
+def _readiness(row: MemberRow) -> tuple[str, ...]:
+    """Why a member is not ready, if it says so; a member that does not say it may have no leader."""
+    return (f"not ready: {' '.join(row.failed_checks)}",) if row.ready is False else ()
 
 
 def _reason(text: str) -> Text:
@@ -93,5 +102,5 @@ def _table(titles: tuple[str, ...]) -> Table:
     for title in titles:
         side: Literal["left", "right"] = "left" if title in _ALIGNED_LEFT else "right"
         # A column that may wrap is narrowed before the others are.
-        table.add_column(title, justify=side, no_wrap=title != "errors", overflow="ellipsis")
+        table.add_column(title, justify=side, no_wrap=title not in _NARROWED, overflow="ellipsis")
     return table

@@ -19,7 +19,7 @@ from etcd_aio.fake.maintenance_service import MaintenanceService
 from etcd_aio.fake.node import MOST_BYTES, MemberCall, Node
 from etcd_aio.fake.outcomes import PendingCall
 from etcd_aio.fake.refusals import Reason, Refusal
-from etcd_aio.fake.server_streams import EchoStream, ReplyStream, ServerStream, Waits
+from etcd_aio.fake.server_streams import EchoStream, HealthStream, ReplyStream, ServerStream, Waits
 from etcd_aio.fake.watch_stream import ServerWatchStream
 from etcd_aio.transport import Metadata
 
@@ -86,6 +86,7 @@ class Dispatcher:
         )
         self._keep_alive = lease.keep_alive
         self._check = kv.check
+        self._health_status = maintenance.health_status
 
     def unary(self, node: Node, path: str, payload: bytes, metadata: Metadata, now: float) -> bytes | PendingCall:
         """Answer a unary call that a member got, unless it waits for a leader.
@@ -186,6 +187,8 @@ class Dispatcher:
                 now,
                 needs_leader=needs_leader,
             )
+        if path == methods.HEALTH_WATCH.path:
+            return HealthStream(lambda request: self._health_status(node, request), node.streams)
         row = self._reply_streams.get(path)
         if row is None:
             raise _unknown(path)

@@ -33,6 +33,11 @@ def document(cluster: FakeCluster, node: Node, target: str) -> HttpDocument:
         case "/health":
             query = parse_qs(url.query)
             return _health(cluster, node, query.get("exclude", []), needs_leader=query.get("serializable") != ["true"])
+        case "/livez" | "/readyz" if cluster.release.has_livez:
+            query = parse_qs(url.query, keep_blank_values=True)
+            checks = _checks(cluster, node, url.path)
+            wanted = {name: reason for name, reason in checks.items() if name not in query.get("exclude", [])}
+            return _checked(wanted, is_verbose="verbose" in query)
         case "/metrics":
             return HttpDocument(200, _METRICS, "".join(_metrics(cluster, node)).encode())
         case _:
@@ -58,6 +63,26 @@ def _health(cluster: FakeCluster, node: Node, excluded: list[str], *, needs_lead
     if cluster.release.has_auth_status:  # since 3.5
         answer["reason"] = reason
     return HttpDocument(503 if reason else 200, _TEXT, _compact(answer))
+
+
+def _checks(cluster: FakeCluster, node: Node, path: str) -> dict[str, str]:
+    """The names of the checks, each with what it has found wrong."""
+    if path == "/livez":
+        return {"serializable_read": ""}
+    alarms = {pb.AlarmType(alarm.alarm).name for alarm in cluster.alarms.active()}
+    return {
+        "serializable_read": "",
+        "linearizable_read": "" if cluster.leader_of(node) is not None else "etcdserver: request timed out",
+        "non_learner": "",
+        "data_corruption": "alarm activated: CORRUPT" if "CORRUPT" in alarms else "",
+    }
+
+
+def _checked(checks: dict[str, str], *, is_verbose: bool) -> HttpDocument:
+    lines = "".join(f"[-]{name} failed: {why}\n" if why else f"[+]{name} ok\n" for name, why in checks.items())
+    if any(checks.values()):
+        return HttpDocument(503, _TEXT, f"{lines}\n".encode())
+    return HttpDocument(200, _TEXT, (f"{lines}ok\n" if is_verbose else "ok\n").encode())
 
 
 def _metrics(cluster: FakeCluster, node: Node) -> Iterator[str]:

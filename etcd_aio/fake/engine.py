@@ -12,7 +12,7 @@ from etcd_aio.errors import ConnectError
 from etcd_aio.fake.connection import FakeConnection
 from etcd_aio.fake.link import Link
 from etcd_aio.fake.server import FakeServer
-from etcd_aio.transport import ConnectionOwner, Target, TransportOptions
+from etcd_aio.transport import ConnectionOwner, Target, TransportOptions, check_document
 
 
 class FakeEngine:
@@ -36,8 +36,7 @@ class FakeEngine:
     async def http_get(self, target: Target, path: str) -> bytes:
         link = await self._reach(target)
         document = self._server.document(link.host.node, path)
-        if document.status != 200:
-            raise ConnectError(f"the peer does not serve {path}: HTTP status {document.status}")
+        check_document(path, document.status)
         return document.body
 
     async def _reach(self, target: Target) -> Link:

@@ -128,10 +128,11 @@ class FakeEtcd(AsyncBlock):
             async with fake.serve() as endpoint:
                 await asyncio.create_subprocess_exec("etcdctl", "--endpoints", endpoint, "get", "a")
 
-        A socket answers gRPC without TLS, and HTTP/1 for `/version`, `/health` and `/metrics`. Clients in the process
-        and on sockets share the state, and faults and members that stop or freeze concern both. While the block runs,
-        the addresses of the sockets are the endpoints of the members: `endpoints`, `FakeMember.endpoint`, the member
-        list. Only the loop of the fake answers: a program that waits for an answer must not block it.
+        A socket answers gRPC without TLS, and HTTP/1 for `/version`, `/health`, `/livez`, `/readyz` and `/metrics`.
+        Clients in the process and on sockets share the state, and faults and members that stop or freeze concern both.
+        While the block runs, the addresses of the sockets are the endpoints of the members: `endpoints`,
+        `FakeMember.endpoint`, the member list. Only the loop of the fake answers: a program that waits for an answer
+        must not block it.
 
         Args:
             address: where the first member is served: "HOST" for a free port, "HOST:PORT" or "unix:PATH". The others
@@ -196,7 +197,8 @@ class FakeEtcd(AsyncBlock):
     def calls(self) -> tuple[FakeCall, ...]:
         """The unary calls that the members have answered, or were kept from answering, and the streams; oldest first.
 
-        The last 100 000 are kept. A call that a client gave up before the member got it is not among them.
+        The last 100 000 are kept. A call that a client gave up before the member got it is not among them, nor are
+        streams of gRPC's health service, which clients open by themselves.
         """
         return tuple(self._calls.calls(self._cluster.nodes))
 

@@ -14,7 +14,9 @@ from etcd_aio.fake.refusals import Reason, Refusal
 from etcd_aio.fake.server_streams import ServerStream, SilentStream
 from etcd_aio.methods import AnyMethod, Cardinality
 
-_METHODS: Final[Mapping[str, AnyMethod]] = {method.name: method for method in (*methods.ALL, methods.HEALTH_CHECK)}
+_METHODS: Final[Mapping[str, AnyMethod]] = {
+    method.name: method for method in (*methods.ALL, methods.HEALTH_CHECK, methods.HEALTH_WATCH)
+}
 
 
 @dataclass(slots=True, eq=False)

@@ -9,13 +9,15 @@ from etcd_aio import pb
 from etcd_aio.errors import StatusCode
 from etcd_aio.fake.cluster import FakeCluster
 from etcd_aio.fake.guard import PermissionGuard
-from etcd_aio.fake.node import MemberCall
+from etcd_aio.fake.node import MemberCall, Node
 from etcd_aio.fake.refusals import Reason, Refusal
 
 _PAGE: Final = 4096
 _QUOTA: Final = 2 * 2**30  # bytes; etcd's default
 _EMPTY_SIZE: Final = 5 * _PAGE
 _SERVING: Final = pb.health.HealthCheckResponseServingStatus.SERVING
+_NOT_SERVING: Final = pb.health.HealthCheckResponseServingStatus.NOT_SERVING
+_UNKNOWN_SERVICE: Final = pb.health.HealthCheckResponseServingStatus.SERVICE_UNKNOWN
 
 
 class MaintenanceService:
@@ -113,7 +115,12 @@ class MaintenanceService:
         """Answer Check of gRPC's health service."""
         if request.service:
             raise Refusal.other(StatusCode.NOT_FOUND, "unknown service")
-        return pb.health.HealthCheckResponse(status=_SERVING)
+        return self.health_status(call.node, request)
+
+    def health_status(self, node: Node, request: pb.health.HealthCheckRequest) -> pb.health.HealthCheckResponse:
+        """The status that Watch of gRPC's health service tells."""
+        status = _SERVING if node.is_serving else _NOT_SERVING
+        return pb.health.HealthCheckResponse(status=_UNKNOWN_SERVICE if request.service else status)
 
     def refuse(self, call: MemberCall, request: pb.Message) -> pb.Message:
         """Refuse a call that the fake does not imitate."""

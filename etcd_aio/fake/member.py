@@ -7,6 +7,7 @@ from etcd_aio.fake.clock import Clock, in_loop
 from etcd_aio.fake.cluster import FakeCluster
 from etcd_aio.fake.host import Host
 from etcd_aio.fake.node import Node
+from etcd_aio.fake.server_streams import HealthStream
 
 
 class FakeMember:
@@ -52,6 +53,7 @@ class FakeMember:
         """Kill the process: connections break, and further ones are refused. It forgets its tokens and watchers."""
         self.host.stop()
         self.node.tokens.forget()
+        self.node.is_serving = True
         self._set_running()
 
     @in_loop
@@ -83,6 +85,18 @@ class FakeMember:
         """Let it reach the other members again."""
         self._cluster.heal(self.node, self._clock.now())
         self._changed()
+
+    @in_loop
+    def set_serving(self, is_serving: bool) -> None:
+        """Let it say by gRPC's health service whether it serves. It answers all the same.
+
+        A member that etcd has told to (`StopGRPCServiceOnDefrag`) says that it does not serve while it defragments.
+        """
+        if self.node.is_serving is not is_serving:
+            self.node.is_serving = is_serving
+            for stream in tuple(self.node.streams):
+                if isinstance(stream, HealthStream):
+                    stream.tell()
 
     def _set_running(self) -> None:
         self.node.is_running = self.host.is_up and not self.host.is_paused

@@ -43,6 +43,7 @@ class Node:
         tokens: those that it knows.
         is_running: whether its process runs, and is not frozen.
         isolated: what it knew when it lost the others; None if it reaches them.
+        is_serving: whether it says by gRPC's health service that it serves.
         served_at: the URLs of its sockets; empty without any.
     """
 
@@ -53,6 +54,7 @@ class Node:
     tokens: Tokens = field(default_factory=Tokens)
     is_running: bool = True
     isolated: Isolated | None = None
+    is_serving: bool = True
     served_at: list[str] = field(default_factory=list)
 
     @property

@@ -33,6 +33,7 @@ class Release:
         names_maintenance_errors: refusals of `Defragment`, `Hash`, `HashKV` and `Snapshot` have a status of their own.
         names_deadlines: a write that finds no leader is refused with DEADLINE_EXCEEDED, and not with UNKNOWN.
         has_linearizable_members: `MemberList` waits for a leader if it has to be linearizable.
+        has_livez: `/livez` and `/readyz` exist.
         has_storage_version: members tell the version of their storage, their quota, and the revision of a hash.
         keeps_tombstone: a compaction at the revision of a deletion keeps the deletion for watchers.
     """
@@ -57,6 +58,7 @@ class Release:
     names_maintenance_errors: bool = True
     names_deadlines: bool = True
     has_linearizable_members: bool = True
+    has_livez: bool = True
     has_storage_version: bool = True
     keeps_tombstone: bool = True
 
@@ -83,6 +85,7 @@ RELEASES: Final[Mapping[str, Release]] = MappingProxyType(
                 names_maintenance_errors=False,
                 names_deadlines=False,
                 has_linearizable_members=False,
+                has_livez=False,
                 has_storage_version=False,
                 keeps_tombstone=False,
             ),

@@ -21,8 +21,9 @@ from etcd_aio.transport import Metadata
 
 _Headers = list[tuple[str, str]]
 
-_STREAMS: Final = frozenset(row.path for row in methods.ALL if row.cardinality is not methods.Cardinality.UNARY)
-_KNOWN: Final = frozenset(row.path for row in (*methods.ALL, methods.HEALTH_CHECK))
+_ALL: Final = (*methods.ALL, methods.HEALTH_CHECK, methods.HEALTH_WATCH)
+_STREAMS: Final = frozenset(row.path for row in _ALL if row.cardinality is not methods.Cardinality.UNARY)
+_KNOWN: Final = frozenset(row.path for row in _ALL)
 _BEGINNING: Final = [(":status", "200"), ("content-type", "application/grpc")]
 _PREFIX: Final = 5  # bytes before each message: the flag of compression, and the length
 _NO_LIMIT: Final = 2**32  # bytes of a reply; the other side has its own limit

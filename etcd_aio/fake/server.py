@@ -13,6 +13,7 @@ from etcd_aio.fake.node import Node
 from etcd_aio.fake.outcomes import CallOutcome, PendingCall
 from etcd_aio.fake.refusals import Refusal
 from etcd_aio.fake.server_streams import ServerStream
+from etcd_aio.methods import HEALTH_WATCH
 from etcd_aio.transport import Metadata
 
 
@@ -76,7 +77,8 @@ class FakeServer:
             raise
         if fault is not None:
             stream = fault.stream(stream)
-        self._calls.opened(path, node, self._cluster.store.revision, stream)
+        if path != HEALTH_WATCH.path:  # which a client opens by itself, about a second after it has connected
+            self._calls.opened(path, node, self._cluster.store.revision, stream)
         return stream
 
     def receive(self, stream: ServerStream, payload: bytes) -> None:

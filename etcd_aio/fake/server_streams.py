@@ -120,6 +120,34 @@ class SilentStream(ServerStream):
         """Do nothing."""
 
 
+class HealthStream(ServerStream):
+    """A stream that tells at once, and after every change, whether its member serves.
+
+    Args:
+        status: returns the message with the status, at the time.
+        among: see `ServerStream`.
+    """
+
+    def __init__(self, status: Callable[[pb.health.HealthCheckRequest], pb.Message], among: dict[ServerStream, None]):
+        super().__init__(among)
+        self._status = status
+        self._request: pb.health.HealthCheckRequest | None = None
+
+    def receive(self, payload: bytes, now: float) -> None:
+        self._request = decode(pb.health.HealthCheckRequest, payload)
+        self.tell()
+
+    def half_close(self) -> None:
+        """Do nothing, but for a stream without a request."""
+        if self._request is None:
+            self.end(_no_request())
+
+    def tell(self) -> None:
+        """Send the status."""
+        if self._request is not None:
+            self.send(self._status(self._request))
+
+
 class ReplyStream(ServerStream):
     """A stream of replies to one request.
 
@@ -147,8 +175,7 @@ class ReplyStream(ServerStream):
     def half_close(self) -> None:
         """Do nothing, unless there was no request: the replies end the stream."""
         if not self._has_request:
-            text = "cardinality violation: received no request message from non-client-streaming RPC"
-            self.end(Refusal.other(StatusCode.INTERNAL, text))
+            self.end(_no_request())
 
     def _reply(self, request: pb.Message, now: float) -> None:
         try:
@@ -212,3 +239,8 @@ class EchoStream(ServerStream):
             self.send(self._answer(request, now))
         except Refusal as refusal:
             self.end(refusal)
+
+
+def _no_request() -> Refusal:
+    text = "cardinality violation: received no request message from non-client-streaming RPC"
+    return Refusal.other(StatusCode.INTERNAL, text)

@@ -7,6 +7,7 @@ got (`Delivery`). It does not choose endpoints, retry, or interpret messages.
 from typing import Final, Literal, TypeAlias
 
 from etcd_aio.transport.crowd import shared_patience as shared_patience
+from etcd_aio.transport.document_status import check_document as check_document
 from etcd_aio.transport.framing import check_prefix as check_prefix
 from etcd_aio.transport.interface import BEGINNING as BEGINNING
 from etcd_aio.transport.interface import OF_CLIENT as OF_CLIENT

@@ -10,6 +10,7 @@ from typing import Final
 from etcd_aio.errors import ConnectError
 from etcd_aio.http2 import HeaderBlock, Http2Connection, Http2Stream, RemoteProtocolError, RequestHeaders
 from etcd_aio.transport.dial import dial, find_route
+from etcd_aio.transport.document_status import check_document
 from etcd_aio.transport.interface import Target
 from etcd_aio.transport.names import Names
 
@@ -45,9 +46,7 @@ async def http_get(target: Target, path: str, names: Names) -> bytes:
         status, body = await read(reader, transport, target.authority, path)
     finally:
         transport.abort()
-    if status != "200":
-        shown = f": HTTP status {status[:3]}" if status.isascii() and status.isdigit() else " over HTTP"
-        raise ConnectError(f"the peer does not serve {path}{shown}")
+    check_document(path, int(status[:3]) if status.isascii() and status.isdigit() else 0)
     return body
 
 

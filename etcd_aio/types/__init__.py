@@ -74,6 +74,8 @@ if TYPE_CHECKING:
     from etcd_aio.types.maintenance import StatusResult as StatusResult
     from etcd_aio.types.maintenance import newest_leader as newest_leader
     from etcd_aio.types.maintenance import version_tuple as version_tuple
+    from etcd_aio.types.member_health import HealthCheck as HealthCheck
+    from etcd_aio.types.member_health import MemberHealth as MemberHealth
     from etcd_aio.types.replayed import ReplayedDeleteResult as ReplayedDeleteResult
     from etcd_aio.types.replayed import ReplayedPutResult as ReplayedPutResult
     from etcd_aio.types.replayed import ReplayedTxnResult as ReplayedTxnResult

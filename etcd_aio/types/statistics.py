@@ -24,6 +24,7 @@ class Health(Enum):
     FAILING = "failing"
     NO_LEADER = "no leader"
     LEARNER = "learner"
+    NOT_SERVING = "not serving"  # the member says so, as while it defragments
     NOT_CONNECTED = "not connected"  # only in statistics: without a connection there is no evidence
 
 

@@ -13,6 +13,7 @@ member.on_stream = ...            called with every stream that is opened on it
 member.openings.append(...)       the failures of the next streams to be opened, in turn
 member.stream.say(b"...")         and .end(), .fail(failure): sends on its newest stream
 member.documents["/version"]      what it serves over HTTP
+member.has_health = True          it has gRPC's health service; then `member.health_streams` has its streams
 """
 
 import asyncio
@@ -23,6 +24,7 @@ from typing import Final, TypeAlias
 
 from etcd_aio.base.closing import Unwinding, unwound
 from etcd_aio.errors import AttemptFailure, ConnectError, Delivery, LocalReason, StatusCode
+from etcd_aio.methods import HEALTH_WATCH
 from etcd_aio.transport import Collect, Collector, Connection, ConnectionOwner, Metadata, Stream, Target
 
 _LARGE: Final = 2**14  # bytes of a message that arrives in one piece, at most
@@ -109,6 +111,8 @@ class FakeMember:
         self.on_stream: Callable[[FakeStream], None] | None = None
         self.streams: list[FakeStream] = []
         self.documents: dict[str, bytes] = {}
+        self.has_health = False
+        self.health_streams: list[FakeStream] = []
 
     @property
     def stream(self) -> "FakeStream":
@@ -260,6 +264,8 @@ class FakeConnection:
         """Open a stream, or raise the next of the member's `openings`."""
         if self.is_lost or self.is_draining:
             raise AttemptFailure(StatusCode.UNAVAILABLE, "the connection is closed", Delivery.UNSENT)
+        if path == HEALTH_WATCH.path:
+            return self._open_health_stream(metadata)
         if self._member.openings:
             raise self._member.openings.popleft()
         stream = FakeStream(self, self._member, self._loop.time(), path, metadata, collect)
@@ -268,6 +274,15 @@ class FakeConnection:
         self._engine.streams.append(stream)
         if self._member.on_stream is not None:
             self._member.on_stream(stream)
+        return stream
+
+    def _open_health_stream(self, metadata: Metadata) -> Stream:
+        """A stream of gRPC's health service, which is apart from those of etcd."""
+        if not self._member.has_health:
+            raise AttemptFailure(StatusCode.UNIMPLEMENTED, "unknown service grpc.health.v1.Health", Delivery.ANSWERED)
+        stream = FakeStream(self, self._member, self._loop.time(), HEALTH_WATCH.path, metadata)
+        self._streams.add(stream)
+        self._member.health_streams.append(stream)
         return stream
 
     def close(self) -> Unwinding:

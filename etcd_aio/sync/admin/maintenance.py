@@ -3,7 +3,7 @@
 Made by `python -m release.facade --write` from `etcd_aio.admin.maintenance`: do not edit.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from os import PathLike
 from typing import ClassVar
 
@@ -19,6 +19,7 @@ from etcd_aio.types import (
     HashKVResult,
     HashResult,
     Member,
+    MemberHealth,
     MoveLeaderResult,
     SavedSnapshot,
     StatusResult,
@@ -28,7 +29,7 @@ from etcd_aio.types import (
 class Maintenance(Facade):
     """The maintenance API: `client.maintenance`.
 
-    Every call takes `timeout` and, but for `metrics`, `retry`, and raises, as the key-value calls do.
+    Every call takes `timeout` and, but for those over HTTP, `retry`, and raises, as the key-value calls do.
 
     A call that takes an `endpoint` goes to this member only, and waits for a connection to it. The endpoint must be one
     of `client.endpoints`, in any spelling; another one raises `UnknownEndpointError`, and nothing is sent. If the
@@ -86,6 +87,39 @@ class Maintenance(Facade):
             EtcdTimeoutError: they did not come in time. Nothing is read again.
         """
         return self._run(self._aio.metrics, endpoint, timeout=timeout)
+
+    def livez(self, endpoint: str, *, exclude: Iterable[str] = (), timeout: Timeout = UNSET) -> MemberHealth:
+        """Ask a member whether it is live, as `/livez?verbose` tells it: one that is not should be restarted.
+
+        It is live if it answers a read of its own data, also without a leader. See `readyz`.
+        """
+        return self._run(self._aio.livez, endpoint, exclude=exclude, timeout=timeout)
+
+    def readyz(self, endpoint: str, *, exclude: Iterable[str] = (), timeout: Timeout = UNSET) -> MemberHealth:
+        """Ask a member whether it is ready for requests, as `/readyz?verbose` tells it.
+
+        It makes a read of its own data and one with quorum, is no learner, and has found no corruption of its data. An
+        alarm because the database is full is no reason for not being ready. Without a leader the read with quorum
+        fails after some seven seconds: give a `timeout` above that to learn which of the checks fail.
+
+        This is read over HTTP by a separate connection, as `metrics` is, and no user is needed. etcd serves it since
+        3.4.29, 3.5.11 and 3.6. Of an older member `/health` is read: `MemberHealth.is_fallback` tells so. Its one
+        check fails for any alarm, too.
+
+        Args:
+            endpoint: the member's endpoint.
+            exclude: names of checks that are left out, such as "linearizable_read". Other names are ignored. `/health`
+                knows none of them.
+            timeout: seconds for the whole call.
+
+        Returns:
+            MemberHealth: true if the member is ready, with the result of each check.
+
+        Raises:
+            ConnectError: the member cannot be reached, or does not serve its health at this endpoint.
+            EtcdTimeoutError: there was no answer in time. Nothing is read again.
+        """
+        return self._run(self._aio.readyz, endpoint, exclude=exclude, timeout=timeout)
 
     def alarms(self, *, timeout: Timeout = UNSET, retry: RetryMode | None = None) -> AlarmResult:
         """List the alarms that are raised.

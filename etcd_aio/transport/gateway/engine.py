@@ -9,6 +9,7 @@ from typing import Final
 from etcd_aio.base.deadline import NEVER
 from etcd_aio.errors import AttemptFailure, ConnectError, LocalReason
 from etcd_aio.transport.document import most_bytes
+from etcd_aio.transport.document_status import check_document
 from etcd_aio.transport.gateway.call import HttpAnswer, HttpCall
 from etcd_aio.transport.gateway.channel import Channel
 from etcd_aio.transport.gateway.connection import GatewayConnection
@@ -56,8 +57,7 @@ class GatewayEngine:
         finally:
             call.close()
             channel.abort(None)
-        if answer.status != 200:
-            raise ConnectError(f"the peer does not serve {path}: HTTP status {answer.status}")
+        check_document(path, answer.status)
         if len(answer.body) > most:
             raise ConnectError(_TOO_LONG)
         return answer.body

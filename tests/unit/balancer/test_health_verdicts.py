@@ -387,3 +387,26 @@ def test_every_story_keeps_the_rules(story: list[tuple[str, float]], are_others_
         assert not (service.is_at_rest and running)
     if are_others_silent:
         assert service.health is Health.HEALTHY
+
+
+def test_only_the_member_itself_ends_that_it_does_not_serve() -> None:
+    service = ServiceHealth(NOW)
+    assert not service.told(True, NOW)
+    service.begin(NOW)
+    assert service.told(False, NOW + 1)
+    assert not service.told(False, NOW + 2)
+    assert (service.health, service.since) == (Health.NOT_SERVING, NOW + 1)
+    assert "defragments" in service.reason
+    assert not service.answered(NOW, NOW + 3)
+    assert service.health is Health.NOT_SERVING
+    assert not service.is_at_rest, "streams have to leave"
+    assert service.told(True, NOW + 4)
+    assert (service.health, service.reason) == (Health.HEALTHY, "")
+    assert service.is_at_rest
+
+
+def test_its_word_that_it_serves_mends_no_other_problem() -> None:
+    service = ServiceHealth(NOW)
+    service.change(Health.LEARNER, "learner", NOW)
+    assert not service.told(True, NOW + 1)
+    assert service.health is Health.LEARNER

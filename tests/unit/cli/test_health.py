@@ -43,3 +43,52 @@ async def test_waiting_ends_as_soon_as_the_cluster_is_healthy_or_at_the_limit(
     assert await command("health", "--wait=5s") == ExitCode.INTERRUPTED
     assert 5 <= loop.time() - began < 20
     assert command.out == b"unhealthy: 2 of 3 endpoints\n"
+
+
+async def test_what_members_say_of_themselves_is_shown_too(fake: FakeEtcd, command: CommandLine) -> None:
+    first, second, third = fake.endpoints
+    async with fake.client() as client:
+        await client.maintenance.raise_alarm("corrupt", fake.members[0].id)
+    assert await command("endpoint", "health", "--verbose") == ExitCode.ERROR
+    assert command.out.decode().splitlines()[:7] == [
+        f"{first} livez ok",
+        "  [+]serializable_read ok",
+        f"{first} readyz failed: data_corruption",
+        "  [-]data_corruption failed: alarm activated: CORRUPT",
+        "  [+]linearizable_read ok",
+        "  [+]non_learner ok",
+        "  [+]serializable_read ok",
+    ]
+    assert await command("health", "--verbose", "-w", "json") == ExitCode.INTERRUPTED
+    row = json.loads(command.out)["endpoints"][0]
+    assert row["livez"] == {
+        "path": "/livez",
+        "ok": True,
+        "checks": [{"name": "serializable_read", "ok": True, "reason": ""}],
+    }
+    assert row["readyz"]["checks"][0]["reason"] == "alarm activated: CORRUPT"
+    async with fake.client() as client:
+        await client.maintenance.disarm()
+    fake.members[2].stop()
+    assert await command("health", "--verbose") == ExitCode.INTERRUPTED
+    lines = command.out.decode().splitlines()
+    assert lines[0] == "unhealthy: 2 of 3 endpoints"
+    assert f"{second} readyz ok" in lines
+    assert any(line.startswith(f"{third} readyz unknown: ") for line in lines)
+    assert await command("endpoint", "health", "--verbose", "-w", "table") == ExitCode.ERROR
+    assert "READYZ" in command.out.decode()
+    assert await command("endpoint", "health", "--verbose", "-w", "fields") == ExitCode.ERROR
+    assert '"Readyz" : ok\n' in command.out.decode()
+    assert await command("endpoint", "health", "-w", "json") == ExitCode.ERROR
+    assert "readyz" not in command.out.decode()
+
+
+async def test_an_older_release_has_one_word(command: CommandLine) -> None:
+    async with FakeEtcd("3.4") as old:
+        assert await command("endpoint", "health", "--verbose", fake=old) == ExitCode.OK
+    assert command.out.decode().splitlines()[1:] == [
+        f"{old.endpoints[0]} livez ok (by /health: this release has no /livez)",
+        "  [+]health ok",
+        f"{old.endpoints[0]} readyz ok (by /health: this release has no /readyz)",
+        "  [+]health ok",
+    ]

@@ -10,7 +10,7 @@ import pytest
 from rich.console import Console
 
 from etcd_aio import Header
-from etcd_aio.admin import AlarmResult, Member, MemberListResult, StatusResult
+from etcd_aio.admin import AlarmResult, DowngradeInfo, HealthCheck, Member, MemberHealth, MemberListResult, StatusResult
 from etcd_aio.cli.top_metrics import Metrics, p99, read_metrics
 from etcd_aio.cli.top_model import Counters, MemberAnswer, Top, TopSnapshot
 from etcd_aio.cli.top_screen import screen
@@ -131,9 +131,57 @@ def test_the_screen_has_the_metrics_only_if_a_member_sends_them() -> None:
     assert "fsync" not in printed(looked(1.0, {"a": status(1), "b": status(2)}), 80)
     shown = printed(looked(1.0, {"a": sends, "b": status(2), "c": MemberAnswer(None)}), 80)
     lines = [line.split() for line in shown.splitlines()]
-    assert ["m1", "1200000", "-", "5", "3.0", "3"] in lines
-    assert ["m2", "-", "-", "-", "-", "-"] in lines
+    assert ["m1", "1200000", "-", "5", "3.0", "3", "-"] in lines
+    assert ["m2", "-", "-", "-", "-", "-", "-"] in lines
     assert sum("fsync" in line for line in lines) == 1
+
+
+NEWER = """
+etcd_network_known_peers{Local="a",Remote="a"} 1
+etcd_network_known_peers{Local="a",Remote="b"} 1
+etcd_server_feature_enabled{name="AllAlpha",stage="ALPHA"} 0
+etcd_server_feature_enabled{name="AllBeta",stage="BETA"} 0
+etcd_server_feature_enabled{name="FastLeaseKeepAlive",stage="BETA"} 0
+etcd_server_feature_enabled{name="LeaseCheckpoint",stage="ALPHA"} 0
+etcd_server_feature_enabled{name="StopGRPCServiceOnDefrag",stage="ALPHA"} 1
+etcd_server_feature_enabled{name="TxnModeWriteWithSharedBuffer",stage="BETA"} 1
+etcd_server_feature_enabled{name="Malformed",stage="ALPHA"} x
+"""
+
+
+def test_feature_gates_and_peers_are_those_of_newer_releases() -> None:
+    found = read_metrics(METRICS + NEWER)
+    assert found.features == ("+StopGRPCServiceOnDefrag", "-FastLeaseKeepAlive")
+    assert found.known_peers == 2
+    assert (read_metrics(METRICS).features, read_metrics(METRICS).known_peers) == ((), None)
+    looks = looked(1.0, {"a": replace(status(1), metrics=found), "b": status(2)})
+    assert [row.features for row in looks.members] == [found.features, (), ()]
+    shown = printed(looks, 118)
+    assert "+StopGRPCServiceOnDefrag -FastLeaseKeepAlive" in shown
+    assert "features" not in printed(looked(1.0, {"a": replace(status(1), metrics=read_metrics(METRICS))}), 118)
+
+
+def test_a_member_that_is_not_ready_says_why() -> None:
+    failed = MemberHealth("a", "/readyz", False, (HealthCheck("data_corruption", False, "x"), HealthCheck("b", True)))
+    answers = {
+        "a": replace(status(1), readiness=failed),
+        "b": replace(status(2), readiness=replace(failed, is_ok=True)),
+    }
+    found = looked(1.0, {**answers, "c": status(3)})
+    assert [row.ready for row in found.members] == [False, True, None]
+    assert found.members[0].failed_checks == ("data_corruption",)
+    shown = printed(found, 118)
+    assert shown.count("not ready") == 1
+    assert "not ready: data_corruption" in shown
+
+
+def test_a_downgrade_and_the_version_of_the_storage_are_in_the_row() -> None:
+    answer = status(1)
+    assert answer.status is not None
+    newer = replace(answer.status, storage_version="3.6.0", downgrade_info=DowngradeInfo(True, "3.5.0"))
+    (row, other, _) = looked(1.0, {"a": MemberAnswer(newer), "b": status(2)}).members
+    assert (row.storage_version, row.downgrade_target) == ("3.6.0", "3.5.0")
+    assert (other.storage_version, other.downgrade_target) == ("", "")
 
 
 def printed(found: TopSnapshot, width: int) -> str:
@@ -168,6 +216,7 @@ async def test_a_pipe_gets_a_line_of_json_for_each_look(fake: FakeEtcd, command:
     assert [row["role"] for row in found["members"]][:2] == ["leader", "follower"]
     assert found["members"][2]["silent"] > 0
     assert found["has_quorum"] is True
+    assert [row["ready"] for row in found["members"]] == [True, True, None]
     assert [row["watchers"] for row in found["members"]] == [0, 0, None], "the fake serves some metrics"
     looking = asyncio.create_task(command("top", "--interval=1s", "--watch", "app/"))
     await until(lambda: bool(fake.watchers))

@@ -1,4 +1,6 @@
-"""transport/document.py: one GET, from small servers on loopback: over HTTP/1 in the clear, over HTTP/2 with TLS."""
+"""transport/document.py, transport/document_status.py: one GET, from small servers on loopback:
+over HTTP/1 in the clear, over HTTP/2 with TLS.
+"""
 
 import asyncio
 import ssl
@@ -81,6 +83,24 @@ async def test_what_is_no_document(answer: bytes, says: str) -> None:
     async with serving(answer) as (port, _):
         with pytest.raises(ConnectError, match=says):
             await http_get(target(port), "/version", Names())
+
+
+UNHEALTHY = b"HTTP/1.0 503 Service Unavailable\r\n\r\n[-]a failed: x\n\n"
+
+
+@pytest.mark.parametrize("path", ["/health", "/livez?verbose", "/readyz?verbose&exclude=b"])
+async def test_a_member_that_is_not_healthy_says_why(path: str) -> None:
+    async with serving(UNHEALTHY) as (port, _):
+        assert await http_get(target(port), path, Names()) == b"[-]a failed: x\n\n"
+        with pytest.raises(ConnectError, match="does not serve /version: HTTP status 503"):
+            await http_get(target(port), "/version?readyz", Names())
+
+
+@pytest.mark.parametrize("status", [b"500", b"404", b"301"])
+async def test_other_statuses_are_no_answer_of_etcd(status: bytes) -> None:
+    async with serving(UNHEALTHY.replace(b"503", status)) as (port, _):
+        with pytest.raises(ConnectError, match=f"does not serve /readyz: HTTP status {status.decode()}"):
+            await http_get(target(port), "/readyz?verbose", Names())
 
 
 class Frozen(ssl.SSLContext):
