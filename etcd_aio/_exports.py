@@ -222,6 +222,7 @@ EXPORTS = {
         ),
         "etcd_aio.errors.mirror": "MirrorConflictError MirrorError",
         "etcd_aio.errors.naming": "NamingError NoServiceEndpointError ServiceConflictError",
+        "etcd_aio.errors.offline": "DatabaseFileError DatabaseFileInUseError",
         "etcd_aio.errors.once": "OutcomeUnknownError ResultLostError",
         "etcd_aio.errors.queues": "ItemInDoubtError JobLostError QueueError QueueTimeoutError",
         "etcd_aio.errors.recipes": (
@@ -273,6 +274,9 @@ EXPORTS = {
             "StreamEvent WatchAdvance "
         ),
         "etcd_aio.types": "ConnectivityState EndpointStatistics StreamStatistics",
+    },
+    "etcd_aio.offline": {
+        "etcd_aio.offline.status": "SnapshotStatus snapshot_status",
     },
     "etcd_aio.once": {
         "etcd_aio.once.once": "DEFAULT_PREFIX DEFAULT_SLOTS DEFAULT_TTL DEFAULT_WINDOW ExactlyOnce",

@@ -1,0 +1,76 @@
+"""Reads the status of a snapshot, or of the database of a data directory, from the file: no server is asked."""
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+from threading import Event as Flag
+
+from anyio.to_thread import run_sync
+
+from etcd_aio.dataclass import dataclass
+from etcd_aio.offline.contents import contents_of
+from etcd_aio.offline.file import LockedFile
+from etcd_aio.offline.pages import DatabaseFile
+
+
+@dataclass(frozen=True, slots=True)
+class SnapshotStatus:
+    """The status of a database file, as `etcdutl snapshot status` has it.
+
+    Attributes:
+        hash: the checksum (CRC-32C) of all buckets, keys and values.
+        revision: the last revision.
+        total_keys: the number of keys.
+        total_size: bytes of the pages in use; the file may be larger.
+        version: the storage version, which etcd has from 3.6 on; empty before.
+        hash_matches: whether the SHA-256 at the end of a snapshot is right; None for a file without one, such as that
+            of a data directory. etcdutl checks it only when a snapshot is restored, and refuses one that is wrong.
+    """
+
+    hash: int
+    revision: int
+    total_keys: int
+    total_size: int
+    version: str
+    hash_matches: bool | None
+
+
+async def snapshot_status(path: str | os.PathLike[str], *, lock_timeout: float = 5.0) -> SnapshotStatus:
+    """Read the status of a snapshot, or of the database of a data directory (`member/snap/db`).
+
+    The file is read page by page in a thread, and checked as `etcdutl snapshot status` checks it. It is not changed.
+
+    Args:
+        path: the file.
+        lock_timeout: seconds to wait for a process that has the file locked, as a running etcd has its database.
+
+    Raises:
+        DatabaseFileInUseError: it was locked all the time.
+        DatabaseFileError: it is no database of etcd, is damaged, or was changed meanwhile.
+        OSError: it cannot be read.
+    """
+    cancelled = Flag()
+
+    def go_on() -> None:
+        if cancelled.is_set():
+            raise _CancelledInThreadError
+
+    try:
+        return await run_sync(_status, Path(path), lock_timeout, go_on, abandon_on_cancel=True)
+    finally:
+        cancelled.set()  # the thread ends within a page
+
+
+def _status(path: Path, lock_timeout: float, go_on: Callable[[], None]) -> SnapshotStatus:
+    with LockedFile(path, lock_timeout, go_on) as file:
+        database = DatabaseFile(file.read, file.size)
+        contents = contents_of(database, go_on)
+        matches = file.hash_matches(go_on)
+    size = database.meta.pages * database.meta.page_size
+    return SnapshotStatus(
+        contents.hash, contents.revision, contents.total_keys, size, contents.version, matches
+    )
+
+
+class _CancelledInThreadError(Exception):
+    """The task that waited for the thread is gone. Not seen by users."""
