@@ -276,7 +276,8 @@ EXPORTS = {
         "etcd_aio.types": "ConnectivityState EndpointStatistics StreamStatistics",
     },
     "etcd_aio.offline": {
-        "etcd_aio.offline.status": "SnapshotStatus snapshot_status",
+        "etcd_aio.offline.status": "snapshot_status",
+        "etcd_aio.types": "SnapshotStatus",
     },
     "etcd_aio.once": {
         "etcd_aio.once.once": "DEFAULT_PREFIX DEFAULT_SLOTS DEFAULT_TTL DEFAULT_WINDOW ExactlyOnce",
@@ -418,8 +419,8 @@ EXPORTS = {
         ),
         "etcd_aio.types.maintenance": (
             "ActiveAlarm Alarm AlarmLike AlarmResult DefragmentResult DowngradeInfo DowngradeResult "
-            "EndpointVersions HashKVResult HashResult MoveLeaderResult SavedSnapshot SnapshotChunk StatusResult "
-            "newest_leader version_tuple "
+            "EndpointVersions HashKVResult HashResult MoveLeaderResult SavedSnapshot SnapshotChunk SnapshotStatus "
+            "StatusResult newest_leader version_tuple "
         ),
         "etcd_aio.types.replayed": "ReplayedDeleteResult ReplayedPutResult ReplayedTxnResult result_within",
         "etcd_aio.types.result": "Result",

@@ -33,6 +33,7 @@ from etcd_aio.types import (
     LeaseListResult,
     Member,
     MemberListResult,
+    SnapshotStatus,
     StatusResult,
 )
 
@@ -72,6 +73,9 @@ def _value(result: Shown, style: Style) -> Json:
             return {"healthy": result.is_healthy, "endpoints": _value(HealthReport(result.endpoints), style)}
         case StatusReport():
             return [{"Endpoint": endpoint, "Status": _struct(status)} for endpoint, status in result.rows] or None
+        case SnapshotStatus():
+            counts: dict[str, Json] = {"hash": result.hash, "revision": result.revision, "totalKey": result.total_keys}
+            return {**counts, "totalSize": result.total_size, "version": result.version}
         case HashReport():
             return [{"Endpoint": endpoint, "HashKV": _struct(found)} for endpoint, found in result.rows] or None
         case LeaseGrantResult():

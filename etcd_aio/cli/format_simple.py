@@ -56,6 +56,8 @@ def _lines(result: "results.Shown", style: Style) -> Iterable[str]:
             return (", ".join(row) for row in rows.status_rows(result))
         case results.HashReport():
             return (", ".join(row) for row in rows.hash_rows(result))
+        case types.SnapshotStatus():
+            return (", ".join(rows.file_row(result)),)
         case types.AlarmResult():
             return (f"memberID:{one.member_id} alarm:{one.alarm.name}" for one in result.alarms)
         case types.UserListResult():

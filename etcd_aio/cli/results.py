@@ -16,6 +16,7 @@ from etcd_aio.types import (
     MemberListResult,
     Role,
     RoleListResult,
+    SnapshotStatus,
     StatusResult,
     User,
     UserListResult,
@@ -153,6 +154,7 @@ Shown: TypeAlias = (
     | RangeResult
     | Role
     | RoleListResult
+    | SnapshotStatus
     | StatusReport
     | TxnResult
     | User

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 from etcd_aio.exports import late_names
 
 if TYPE_CHECKING:
-    from etcd_aio.offline.status import SnapshotStatus as SnapshotStatus
     from etcd_aio.offline.status import snapshot_status as snapshot_status
+    from etcd_aio.types import SnapshotStatus as SnapshotStatus
 else:
     __getattr__, __dir__, __all__ = late_names(__name__)

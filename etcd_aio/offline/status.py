@@ -7,32 +7,10 @@ from threading import Event as Flag
 
 from anyio.to_thread import run_sync
 
-from etcd_aio.dataclass import dataclass
 from etcd_aio.offline.contents import contents_of
 from etcd_aio.offline.file import LockedFile
 from etcd_aio.offline.pages import DatabaseFile
-
-
-@dataclass(frozen=True, slots=True)
-class SnapshotStatus:
-    """The status of a database file, as `etcdutl snapshot status` has it.
-
-    Attributes:
-        hash: the checksum (CRC-32C) of all buckets, keys and values.
-        revision: the last revision.
-        total_keys: the number of keys.
-        total_size: bytes of the pages in use; the file may be larger.
-        version: the storage version, which etcd has from 3.6 on; empty before.
-        hash_matches: whether the SHA-256 at the end of a snapshot is right; None for a file without one, such as that
-            of a data directory. etcdutl checks it only when a snapshot is restored, and refuses one that is wrong.
-    """
-
-    hash: int
-    revision: int
-    total_keys: int
-    total_size: int
-    version: str
-    hash_matches: bool | None
+from etcd_aio.types import SnapshotStatus
 
 
 async def snapshot_status(path: str | os.PathLike[str], *, lock_timeout: float = 5.0) -> SnapshotStatus:
