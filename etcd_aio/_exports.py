@@ -238,6 +238,9 @@ EXPORTS = {
         ),
         "etcd_aio.errors.server_error_table": "server_error",
     },
+    "etcd_aio.kubernetes": {
+        "etcd_aio.kubernetes.values": "StoredObject decode_value",
+    },
     "etcd_aio.kv": {
         "etcd_aio.kv.compare": "Compare Key",
         "etcd_aio.kv.limits": "DEFAULT_PAGE_SIZE",

@@ -96,7 +96,12 @@ def _kv(kv: KeyValue, style: Style) -> Iterator[str]:
     show = hex_bytes if style.is_hex else as_text
     if not style.value_only:
         yield show(kv.key)
-    yield show(kv.value)
+    if style.decodes and kv.value:
+        from etcd_aio.cli.kubernetes import value_lines  # few commands decode
+
+        yield from value_lines(kv.value, value_only=style.value_only)
+    else:
+        yield show(kv.value)
 
 
 def _watched(result: "results.Watched", style: Style) -> Iterator[str]:
