@@ -34,12 +34,13 @@ async def snapshot_status(path: str | os.PathLike[str], *, lock_timeout: float =
             raise _CancelledInThreadError
 
     try:
-        return await run_sync(_status, Path(path), lock_timeout, go_on, abandon_on_cancel=True)
+        return await run_sync(read_status, Path(path), lock_timeout, go_on, abandon_on_cancel=True)
     finally:
         cancelled.set()  # the thread ends within a page
 
 
-def _status(path: Path, lock_timeout: float, go_on: Callable[[], None]) -> SnapshotStatus:
+def read_status(path: Path, lock_timeout: float, go_on: Callable[[], None]) -> SnapshotStatus:
+    """Read the status while the caller waits; `go_on` is called now and then, and may raise an exception to end it."""
     with LockedFile(path, lock_timeout, go_on) as file:
         database = DatabaseFile(file.read, file.size)
         contents = contents_of(database, go_on)
