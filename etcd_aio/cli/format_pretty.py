@@ -2,7 +2,8 @@
 
 Ids are strings in hexadecimal, since 64 bits do not fit the numbers of JavaScript and `jq`. Revisions are numbers.
 Keys and values are text if they are UTF-8, else `{"base64": ...}`; with `--hex` they are `{"hex": ...}`. Values
-that are JSON may be parsed, and those of Kubernetes be decoded, as `{"kubernetes": ...}`. Every field is there, also if it is zero.
+that are JSON may be parsed, and those of Kubernetes decoded: `{"kubernetes": ...}`. Every field is there, also if it
+is zero.
 """
 
 import json

@@ -10,7 +10,7 @@ class DatabaseFileError(EtcdError):
 
 
 class DatabaseFileInUseError(DatabaseFileError):
-    """Another process has the file locked, as a running etcd has that of its data directory. Save a snapshot instead."""
+    """Another process has the file locked, as a running etcd has its database. Save a snapshot instead."""
 
-    default_message = "another process has the file locked, as a running etcd has that of its data directory"
+    default_message = "another process has the file locked, as a running etcd has its database; save a snapshot instead"
     retryable = True

@@ -1,10 +1,10 @@
 """The messages of Kubernetes: the fields of each, from a table that is loaded when it is used first.
 
-`messages.txt` is made by `proto/kubernetes`. A line with `=` has the messages of the kinds of one version of an API, as
-in `apps/v1 Deployment=apps.Deployment`. Each other line is a message: its name, a colon, and its fields with number,
-name, options and type. The options are those of the JSON of Go: `?` leaves out what is empty, `!` what is zero, `*` may be
-absent, `<` has its JSON in that of the message around it. The type is a word for a scalar or a special form, or the name
-of a message; `[` stands before the type of the elements of a list, `{` before that of the values of a map.
+`messages.txt` is made by `proto/kubernetes`. A line with `=` has the message of a kind in one version of an API, as in
+`apps/v1 Deployment=apps.Deployment`. Each other line is a message: its name, a colon, and its fields with number,
+name, options and type. The options are those of the JSON of Go: `?` leaves out what is empty, `!` what is zero, `*`
+may be absent, `<` has its JSON in that of the message around it. The type is a word for a scalar or a special form, or
+the name of a message; `[` stands before the type of the elements of a list, `{` before that of the values of a map.
 """
 
 import re
@@ -77,7 +77,8 @@ def fields(message: str) -> tuple[Field, ...]:
     found = []
     for text in filter(None, _table()[1][message].split(",")):
         parts = _FIELD.fullmatch(text)
-        assert parts is not None, text
+        if parts is None:
+            raise ValueError(f"messages.txt has a field that is none: {text!r}")
         number, name, options, many, word = parts.groups()
         marks = ("?" in options, "!" in options, "*" in options, "<" in options)
         found.append(Field(int(number), name, *marks, many == "[", many == "{", word))

@@ -1,4 +1,4 @@
-"""Special forms: times, durations, quantities and others, whose JSON is another one than that of their message. Pure."""
+"""Special forms: times, durations, quantities and others, whose JSON differs from that of their message. Pure."""
 
 import json
 from collections.abc import Callable, Mapping

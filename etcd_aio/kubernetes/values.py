@@ -4,6 +4,8 @@ The API server stores most objects as protobuf, in an envelope with apiVersion a
 stores objects of custom resources as JSON, or as CBOR. Values may be encrypted by a provider of the API server.
 """
 
+from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any, Final
 
 from etcd_aio.dataclass import dataclass
@@ -91,7 +93,7 @@ def _from_protobuf(data: bytes) -> StoredObject:
         else:
             more = [f"{objects.left_out} more fields"] if objects.left_out else []
             unread = [f"not decoded, as this release does not know it: {one}" for one in objects.unknown + more]
-            return _with_problems(found, unread)
+            return replace(found, problems=tuple(unread))
     else:
         problems.append("the kind is not known")
     return _metadata_only(head, raw, problems)
@@ -109,27 +111,26 @@ def _metadata_only(head: dict[str, Any], raw: bytes, problems: list[str]) -> Sto
         )
     rest = len(raw) - len(metadata)
     problems.append(f"only the metadata is decoded, and {rest} bytes are not")
-    return _with_problems(_with_names("protobuf", {**head, "metadata": shown}), problems)
-
-
-def _with_problems(found: StoredObject, problems: list[str]) -> StoredObject:
-    return StoredObject(
-        found.encoding,
-        found.api_version,
-        found.kind,
-        found.namespace,
-        found.name,
-        found.object,
-        tuple(problems),
-    )
+    return replace(_with_names("protobuf", {**head, "metadata": shown}), problems=tuple(problems))
 
 
 def _with_names(encoding: str, found: Any) -> StoredObject:
     """The object with the names that its JSON has."""
     metadata = found.get("metadata")
     names = metadata if isinstance(metadata, dict) else {}
-    texts = (found.get("apiVersion"), found.get("kind"), names.get("namespace"), names.get("name"))
-    return StoredObject(encoding, *(text if isinstance(text, str) else "" for text in texts), object=found)
+    return StoredObject(
+        encoding,
+        _text(found, "apiVersion"),
+        _text(found, "kind"),
+        _text(names, "namespace"),
+        _text(names, "name"),
+        found,
+    )
+
+
+def _text(found: Mapping[str, Any], name: str) -> str:
+    text = found.get(name)
+    return text if isinstance(text, str) else ""
 
 
 def _encrypted(rest: bytes) -> StoredObject:

@@ -1,4 +1,4 @@
-"""Contents of a database of etcd: its hash, revision and number of keys, as `etcdutl snapshot status` counts them. Pure.
+"""Contents of a database of etcd: its hash, revision and number of keys, as etcdutl counts them. Pure.
 
 The hash is CRC-32C of the name of each bucket, and of each key and value in it, in order. The bucket "key" has each
 version of each key by its revision; the last of them tells whether the key exists.

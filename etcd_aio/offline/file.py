@@ -1,4 +1,4 @@
-"""A file that is read while it must not change: opened without waiting, locked as bbolt locks it, checked at the end."""
+"""A file that is read while it must not change: opened without waiting, locked as by bbolt, checked at the end."""
 
 import hashlib
 import os
@@ -23,7 +23,7 @@ class LockedFile:
 
     Args:
         path: the file.
-        lock_timeout: seconds to wait for a process that has it locked.
+        lock_timeout: seconds to wait for a process that has it locked; None for no limit.
         go_on: is called while it waits, and may raise an exception to end that.
 
     Attributes:
@@ -35,7 +35,7 @@ class LockedFile:
         OSError: it cannot be opened.
     """
 
-    def __init__(self, path: Path, lock_timeout: float, go_on: Callable[[], None]) -> None:
+    def __init__(self, path: Path, lock_timeout: float | None, go_on: Callable[[], None]) -> None:
         flags = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)  # a pipe would wait
         self._descriptor = os.open(path, flags)
         try:
@@ -100,18 +100,18 @@ def _state(descriptor: int) -> tuple[int, int]:
     return found.st_size, found.st_mtime_ns
 
 
-def _lock(descriptor: int, timeout: float, go_on: Callable[[], None]) -> None:
+def _lock(descriptor: int, timeout: float | None, go_on: Callable[[], None]) -> None:
     """Lock the file as a reader; where the system has no such locks, it is checked at the end only."""
     if sys.platform == "win32":
         return
     import fcntl
 
-    until = time.monotonic() + timeout
+    until = None if timeout is None else time.monotonic() + timeout
     while True:
         try:
             fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
         except BlockingIOError:
-            if time.monotonic() >= until:
+            if until is not None and time.monotonic() >= until:
                 raise DatabaseFileInUseError from None
         except OSError:  # file systems without locks
             return

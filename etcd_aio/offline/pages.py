@@ -124,8 +124,8 @@ class DatabaseFile:
         self.meta = _meta(read, size)
         if self.meta.pages * self.meta.page_size > size:
             raise DatabaseFileError(
-                f"the file is cut short: it has {size} bytes, and {self.meta.pages} pages of {self.meta.page_size} bytes "
-                "are in use"
+                f"the file is cut short: it has {size} bytes, and should have {self.meta.pages} pages of "
+                f"{self.meta.page_size} bytes"
             )
         self._reached = PageSet()
         self._freed = PageSet()
@@ -185,7 +185,7 @@ class DatabaseFile:
     def _read_freelist(self, number: int) -> None:
         kind, count, overflow = self._header(number)
         if kind != _FREELIST:
-            raise DatabaseFileError(f"page {number} is damaged: its kind is {kind:#x}, and the free list should be there")
+            raise DatabaseFileError(f"page {number} is damaged: its kind is {kind:#x}, which is no free list")
         self._reach(number, overflow)
         at = number * self.meta.page_size + HEADER.size
         end = (number + 1 + overflow) * self.meta.page_size

@@ -1,10 +1,10 @@
 """Trees of a bbolt file: the elements of a bucket in order, leaf by leaf, with what `bbolt check` checks. Pure.
 
-A bucket is a tree of branch pages, whose elements have the first key of a page below, and of leaf pages. The elements of
-one leaf are the names of buckets, whose value says where their tree is; a small bucket stands there itself.
+A bucket is a tree of branch pages, whose elements have the first key of a page below, and of leaf pages. An element of
+a leaf may be a bucket, whose value says where its tree is; a small bucket stands there itself.
 
-Everything is bounded, whatever a damaged file says: a page is reached once, elements have no more bytes than their page,
-and a tree is no deeper than one can be that bbolt has written.
+Everything is bounded, whatever a damaged file says: a page is reached once, elements have no more bytes than their
+page, and a tree is no deeper than one can be that bbolt has written.
 """
 
 from collections.abc import Iterator
@@ -150,7 +150,9 @@ def _leaf(page: Page, least: bytes, end: bytes | None, last: bytes | None) -> It
             raise _damaged(page, "an element goes beyond it, or lies over another one")
         if data is None:
             if max(key_size, value_size) > _MOST_BYTES:
-                raise _damaged(page, f"a key or a value has more than {_MOST_BYTES >> 20} MiB, which etcd does not write")
+                raise _damaged(
+                    page, f"a key or a value has more than {_MOST_BYTES >> 20} MiB, which etcd does not write"
+                )
             key, value = page.read(begin, key_size), page.read(middle, value_size)
         else:
             key, value = data[begin:middle], data[middle:stop]

@@ -14,7 +14,7 @@ from etcd_aio import Client, op
 from etcd_aio.testing import EtcdServer
 
 MINORS: Final = ("3.4", "3.5", "3.6", "3.7")
-PASSWORD: Final = "secret"  # noqa: S105 - of a user that a test makes
+PASSWORD: Final = "secret"
 _BATCH: Final = 100
 _SECONDS: Final = 120
 
@@ -114,7 +114,7 @@ async def downgraded(minor: str, to: str, directory: Path) -> Path:
     async with EtcdServer(version=minor, directory=folder) as server, Client(server.endpoint) as client:
         await many(client, 500)
         await client.maintenance.downgrade("enable", f"{to}.0")
-        while (await client.maintenance.status(server.endpoint)).storage_version not in ("", f"{to}.0"):
+        while (await client.maintenance.status(server.endpoint)).storage_version not in ("", f"{to}.0"):  # noqa: ASYNC110
             await asyncio.sleep(0.1)
         path = directory / f"{minor}-downgraded-{to}.db"
         await client.maintenance.save_snapshot(path)

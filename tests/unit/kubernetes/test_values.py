@@ -1,8 +1,9 @@
-"""kubernetes/values.py, kubernetes/objects.py, kubernetes/messages.py, kubernetes/special.py, kubernetes/wire.py: what the
-API server stores is the JSON that Kubernetes' own code makes of it, and what cannot be read is told.
+"""kubernetes/values.py, kubernetes/objects.py, kubernetes/messages.py, kubernetes/special.py,
+kubernetes/wire.py: what the API server stores is the JSON that the code of Kubernetes makes of it, and what cannot be
+read is told.
 
-`objects.jsonl.gz` is made by `go run . objects` in `proto/kubernetes`, by the code of k8s.io/api: for each kind an empty
-object, one with a third of its fields, and one with all, as it is stored and as JSON.
+`objects.jsonl.gz` is made by `go run . objects` in `proto/kubernetes`, by the code of k8s.io/api: for each kind an
+empty object, one with a third of its fields, and one with all, as it is stored and as JSON.
 """
 
 import base64
@@ -187,13 +188,17 @@ def test_fields_of_later_releases_are_told() -> None:
         "metadata field 15 (4 bytes)",
         "core.ConfigMap field 107 (0 bytes)",
     ]
-    many = decode_value(envelope("v1", "ConfigMap", b"".join(bytes((n << 3 & 127 | 128, n >> 4)) + b"\0" for n in range(20, 60))))
+    many = decode_value(
+        envelope("v1", "ConfigMap", b"".join(bytes((n << 3 & 127 | 128, n >> 4)) + b"\0" for n in range(20, 60)))
+    )
     assert len(many.problems) == 21
     assert many.problems[-1].endswith("20 more fields")
 
 
 def test_json_is_shown_as_it_is() -> None:
-    found = decode_value(b'{"apiVersion":"example.com/v1","kind":"Widget","metadata":{"name":"w"},"spec":{"a":[1,null]}}\n')
+    found = decode_value(
+        b'{"apiVersion":"example.com/v1","kind":"Widget","metadata":{"name":"w"},"spec":{"a":[1,null]}}\n'
+    )
     assert (found.encoding, found.title, found.problems) == ("json", "example.com/v1 Widget w", ())
     assert found.object is not None
     assert found.object["spec"] == {"a": [1, None]}
@@ -224,7 +229,9 @@ def nested_schema(depth: int) -> bytes:
 def test_depth_is_bounded() -> None:
     def crd(depth: int) -> StoredObject:
         version = sized(4, sized(1, nested_schema(depth)))
-        return decode_value(envelope("apiextensions.k8s.io/v1", "CustomResourceDefinition", sized(2, sized(7, version))))
+        return decode_value(
+            envelope("apiextensions.k8s.io/v1", "CustomResourceDefinition", sized(2, sized(7, version)))
+        )
 
     assert not crd(50).problems
     assert "nested too deep" in crd(2000).problems[0]

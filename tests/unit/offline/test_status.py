@@ -1,4 +1,4 @@
-"""offline/file.py, offline/status.py: the file is left as it is, locked for a bounded time, and read beside the loop."""
+"""offline/file.py, offline/status.py: the file is left as it is, locked, and read beside the loop."""
 
 import asyncio
 import fcntl
@@ -15,6 +15,7 @@ from etcd_aio.offline import SnapshotStatus, snapshot_status, status
 from etcd_aio.offline.file import LockedFile
 from tests.support.bolt_files import database, key_value, revision
 
+# ruff: noqa: ASYNC240 - small files
 # In real time: threads have no other.
 pytestmark = pytest.mark.anyio
 
@@ -105,14 +106,14 @@ def test_a_file_that_is_changed_meanwhile_gives_no_result(change: str, path: Pat
 
 
 def test_a_read_that_fails_leaves_no_descriptor_open(path: Path) -> None:
-    before = len(os.listdir("/proc/self/fd"))
+    before = len([*Path("/proc/self/fd").iterdir()])
     for data in (b"", b"x" * 9000, DATA[:9000], DATA[:20_000]):
         path.write_bytes(data)
         with pytest.raises(DatabaseFileError):
             status.read_status(path, 0, lambda: None)
     with pytest.raises(DatabaseFileError):
         status.read_status(path.parent, 0, lambda: None)
-    assert len(os.listdir("/proc/self/fd")) == before
+    assert len([*Path("/proc/self/fd").iterdir()]) == before
 
 
 async def test_a_cancelled_read_ends_its_thread(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -133,8 +134,7 @@ async def test_a_cancelled_read_ends_its_thread(path: Path, monkeypatch: pytest.
 
     monkeypatch.setattr(status, "read_status", slow)
     reading = asyncio.create_task(snapshot_status(path))
-    while not began.is_set():
-        await asyncio.sleep(0.01)
+    assert await asyncio.to_thread(began.wait, 60)
     reading.cancel()
     with pytest.raises(asyncio.CancelledError):
         await reading
