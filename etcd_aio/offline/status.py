@@ -40,6 +40,11 @@ async def snapshot_status(path: str | os.PathLike[str], *, lock_timeout: float |
         cancelled.set()  # the thread ends within a page
 
 
+def read_snapshot_status(path: str | os.PathLike[str], *, lock_timeout: float | None = 5.0) -> SnapshotStatus:
+    """Read the status of a snapshot, for code that blocks: see `snapshot_status`."""
+    return read_status(Path(path), lock_timeout, lambda: None)
+
+
 def read_status(path: Path, lock_timeout: float | None, go_on: Callable[[], None]) -> SnapshotStatus:
     """Read the status while the caller waits; `go_on` is called now and then, and may raise an exception to end it."""
     with LockedFile(path, lock_timeout, go_on) as file:

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from etcd_aio.errors import DatabaseFileError, DatabaseFileInUseError
-from etcd_aio.offline import SnapshotStatus, snapshot_status, status
+from etcd_aio.offline import SnapshotStatus, read_snapshot_status, snapshot_status, status
 from etcd_aio.offline.file import LockedFile
 from tests.support.bolt_files import database, key_value, revision
 
@@ -34,6 +34,7 @@ async def test_the_status_of_a_database_and_of_a_snapshot_of_it(path: Path) -> N
     assert found == SnapshotStatus(found.hash, 59, 58, len(DATA), "3.7.0", None)
     path.write_bytes(DATA + hashlib.sha256(DATA).digest())
     assert (await snapshot_status(f"{path}")).hash_matches is True
+    assert read_snapshot_status(f"{path}") == await snapshot_status(path)
     path.write_bytes(DATA + bytes(32))
     assert await snapshot_status(path) == SnapshotStatus(found.hash, 59, 58, len(DATA), "3.7.0", False)
 
