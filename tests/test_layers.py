@@ -256,6 +256,8 @@ PURE = (
     "lease/keepalive_schedule",
     "lease/patience",
     "methods",
+    "kubernetes/special",
+    "kubernetes/wire",
     "offline/contents",
     "offline/crc32c",
     "offline/pages",

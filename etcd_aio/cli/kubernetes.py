@@ -1,4 +1,4 @@
-"""Values of Kubernetes as text and as JSON, for `--decode kubernetes`. Pure but for the table of messages."""
+"""Values of Kubernetes as text and as JSON, for `--decode kubernetes`."""
 
 import json
 import re
@@ -24,7 +24,7 @@ def value_lines(value: bytes, *, value_only: bool) -> Iterator[str]:
 
 
 def problem_lines(key: str, value: bytes) -> Iterator[str]:
-    """What cannot be read of a value, for stderr."""
+    """The problems of a value, for stderr."""
     return (f"{key}: {problem}" for problem in decode_value(value).problems)
 
 

@@ -19,7 +19,9 @@ _NO_VERSION: Final = "TARGET_VERSION not provided, or too many arguments"
 _LOCK_TIMEOUT: Final = 5.0  # seconds; etcdutl waits for ever
 
 ALARM = VerbGroup("alarm", "Lists and disarms alarms")
-SNAPSHOT = VerbGroup("snapshot", "Saves the database of a member, and shows the status of the file; etcdutl restores it")
+SNAPSHOT = VerbGroup(
+    "snapshot", "Saves the database of a member, and shows the status of the file; etcdutl restores it"
+)
 DOWNGRADE = VerbGroup("downgrade", "Validates, starts and cancels a downgrade")
 
 

@@ -1,4 +1,4 @@
-"""Messages of Kubernetes as JSON: what `json.Marshal` of Go writes for the same object. Pure but for the table.
+"""Messages of Kubernetes as JSON: what `json.Marshal` of Go writes for the same object.
 
 Depth and number of the messages are bounded: a value of etcd may have been written by anything.
 """

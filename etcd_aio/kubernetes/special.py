@@ -94,7 +94,7 @@ def _raw(data: bytes) -> Any:
 
 
 def json_of(raw: bytes) -> Any:
-    """What JSON says.
+    """Parse JSON.
 
     Raises:
         MalformedMessageError: it is no JSON.
@@ -120,4 +120,4 @@ SPECIAL: Final[Mapping[str, Callable[[bytes], Any]]] = {
     "strings": _strings,
     "raw": _raw,
 }
-"""What makes the JSON of a message of such a type."""
+"""The functions that make the JSON of a message, by the words for such types."""

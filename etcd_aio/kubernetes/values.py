@@ -1,4 +1,4 @@
-"""What a value of etcd is that the API server of Kubernetes has stored, and what of it can be read.
+"""Values: what one is that the API server of Kubernetes has stored, and what of it can be read.
 
 The API server stores most objects as protobuf, in an envelope with apiVersion and kind, behind four bytes of magic. It
 stores objects of custom resources as JSON, or as CBOR. Values may be encrypted by a provider of the API server.

@@ -14,7 +14,7 @@ class MalformedMessageError(ValueError):
 
 
 def fields_of(data: bytes) -> dict[int, list[Found]]:
-    """What a message has for each number, in order.
+    """Parse a message: its fields by their numbers, in order.
 
     Raises:
         MalformedMessageError: the bytes are no message.

@@ -30,7 +30,7 @@ _LEASE: Final = re.compile(rb"(?:\x30%b)?" % _VARINT, re.DOTALL)
 
 @dataclass(frozen=True, slots=True)
 class Contents:
-    """What a database has.
+    """The contents of a database.
 
     Attributes:
         hash: the checksum.

@@ -43,7 +43,7 @@ _CHUNK_BITS: Final = 16
 
 @dataclass(frozen=True, slots=True)
 class Meta:
-    """What a meta page says.
+    """The contents of a meta page.
 
     Attributes:
         page_size: bytes of a page.
