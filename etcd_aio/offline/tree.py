@@ -45,9 +45,8 @@ def leaves(file: DatabaseFile, root: int) -> Iterator[Leaf]:
     """
     page = file.page(root)
     if page.kind == LEAF:
-        yield from _leaf(page, b"", None, None)
+        yield from _leaf(page, b"", None)
         return
-    last: bytes | None = None  # key that was read
     levels = [_Level(page.size, _children(page, b"", None))]
     while levels:
         child = next(levels[-1].left, None)
@@ -55,18 +54,13 @@ def leaves(file: DatabaseFile, root: int) -> Iterator[Leaf]:
             levels.pop()
             continue
         number, least, end = child
-        if last is not None and least <= last:
-            raise DatabaseFileError(f"page {number} is damaged: its keys do not come after those before it")
         page = file.page(number)
         if page.kind == BRANCH:
             levels.append(_Level(page.size, _children(page, least, end)))
             if len(levels) > _DEEPEST or sum(level.size for level in levels) > _MOST_BRANCH_BYTES:
                 raise DatabaseFileError(f"page {number} is damaged: no tree of bbolt has so many branches above it")
             continue
-        for leaf in _leaf(page, least, end, last):
-            if leaf.items:
-                last = leaf.items[-1][0]
-            yield leaf
+        yield from _leaf(page, least, end)
 
 
 @dataclass(slots=True)
@@ -95,7 +89,7 @@ def bucket_leaves(file: DatabaseFile, value: bytes) -> Iterator[Leaf]:
     _, kind, count, _ = HEADER.unpack_from(inline)
     if kind != LEAF:
         raise DatabaseFileError(f"a small bucket is damaged: its kind is {kind:#x}, which is no leaf")
-    yield from _leaf(Page("a small bucket", kind, count, len(inline), in_memory(inline)), b"", None, None)
+    yield from _leaf(Page("a small bucket", kind, count, len(inline), in_memory(inline)), b"", None)
 
 
 def _children(page: Page, least: bytes, end: bytes | None) -> Iterator[tuple[int, bytes, bytes | None]]:
@@ -129,7 +123,7 @@ def _children(page: Page, least: bytes, end: bytes | None) -> Iterator[tuple[int
             key = following
 
 
-def _leaf(page: Page, least: bytes, end: bytes | None, last: bytes | None) -> Iterator[Leaf]:
+def _leaf(page: Page, least: bytes, end: bytes | None) -> Iterator[Leaf]:
     """The elements of a leaf page; of a large one each for itself, which has then one value in memory."""
     table_end = HEADER.size + page.count * _LEAF_ELEMENT.size
     if table_end > page.size:
@@ -139,7 +133,7 @@ def _leaf(page: Page, least: bytes, end: bytes | None, last: bytes | None) -> It
     items: list[tuple[bytes, bytes, bool]] = []
     left = page.size - table_end
     start, first, at = HEADER.size, table_end, table_end
-    before = last
+    before: bytes | None = None
     is_dense = True
     for flags, position, key_size, value_size in _LEAF_ELEMENT.iter_unpack(table):
         begin = start + position

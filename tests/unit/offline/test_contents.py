@@ -141,6 +141,16 @@ def test_a_bucket_within_a_bucket_is_hashed_by_its_name() -> None:
     assert read(database(buckets)).hash == expected(buckets)
 
 
+def test_bytes_between_two_elements_are_not_hashed() -> None:
+    file = BoltFile()
+    elements = file.leaf({b"a": b"1", b"b": b"2"})
+    number = file.page(LEAF, [(fields, content + b"left over") for fields, content in elements])
+    buckets = file.leaf({b"meta": {b"storageVersion": b"3.7.0"}})
+    any_bucket = (pack("<I", 1) + b"POSI" + pack("<II", 3, 16), b"any" + pack("<QQ", number, 0))
+    found = read(file.written(file.page(LEAF, [any_bucket, *buckets])))
+    assert found.hash == expected({b"any": {b"a": b"1", b"b": b"2"}})
+
+
 @given(st.dictionaries(st.binary(min_size=1, max_size=40), st.binary(max_size=3000), max_size=60), st.integers(2, 9))
 def test_any_contents(items: dict[bytes, bytes], most: int) -> None:
     assert read(database({b"any": items}, most=most)).hash == expected({b"any": items})
