@@ -279,7 +279,7 @@ EXPORTS = {
         "etcd_aio.types": "ConnectivityState EndpointStatistics StreamStatistics",
     },
     "etcd_aio.offline": {
-        "etcd_aio.offline.status": "snapshot_status",
+        "etcd_aio.offline.status": "read_snapshot_status snapshot_status",
         "etcd_aio.types": "SnapshotStatus",
     },
     "etcd_aio.once": {
