@@ -227,6 +227,7 @@ EXPORTS = {
         ),
         "etcd_aio.errors.mirror": "MirrorConflictError MirrorError",
         "etcd_aio.errors.naming": "NamingError NoServiceEndpointError ServiceConflictError",
+        "etcd_aio.errors.offline": "DatabaseFileError DatabaseFileInUseError",
         "etcd_aio.errors.once": "OutcomeUnknownError ResultLostError",
         "etcd_aio.errors.queues": "ItemInDoubtError JobLostError QueueError QueueTimeoutError",
         "etcd_aio.errors.recipes": (
@@ -241,6 +242,9 @@ EXPORTS = {
             "TooManyRequestsError ValueProvidedError WatchCancelledError "
         ),
         "etcd_aio.errors.server_error_table": "server_error",
+    },
+    "etcd_aio.kubernetes": {
+        "etcd_aio.kubernetes.values": "StoredObject decode_value",
     },
     "etcd_aio.kv": {
         "etcd_aio.kv.compare": "Compare Key",
@@ -278,6 +282,10 @@ EXPORTS = {
             "StreamEvent WatchAdvance "
         ),
         "etcd_aio.types": "ConnectivityState EndpointStatistics StreamStatistics",
+    },
+    "etcd_aio.offline": {
+        "etcd_aio.offline.status": "read_snapshot_status snapshot_status",
+        "etcd_aio.types": "SnapshotStatus",
     },
     "etcd_aio.once": {
         "etcd_aio.once.once": "DEFAULT_PREFIX DEFAULT_SLOTS DEFAULT_TTL DEFAULT_WINDOW ExactlyOnce",
@@ -419,8 +427,8 @@ EXPORTS = {
         ),
         "etcd_aio.types.maintenance": (
             "ActiveAlarm Alarm AlarmLike AlarmResult DefragmentResult DowngradeInfo DowngradeResult "
-            "EndpointVersions HashKVResult HashResult MoveLeaderResult SavedSnapshot SnapshotChunk StatusResult "
-            "newest_leader version_tuple "
+            "EndpointVersions HashKVResult HashResult MoveLeaderResult SavedSnapshot SnapshotChunk SnapshotStatus "
+            "StatusResult newest_leader version_tuple "
         ),
         "etcd_aio.types.member_health": "HealthCheck MemberHealth",
         "etcd_aio.types.replayed": "ReplayedDeleteResult ReplayedPutResult ReplayedTxnResult result_within",

@@ -23,6 +23,8 @@ PUBLIC: Final = {
     "etcd_aio.arguments": "checks of arguments",
     "etcd_aio.services": "registration and discovery of services",
     "etcd_aio.mirror": "mirrors",
+    "etcd_aio.offline": "files of etcd without a server",
+    "etcd_aio.kubernetes": "values of Kubernetes",
     "etcd_aio.services.naming": "etcd's own format of service entries",
     "etcd_aio.compat": "programs that use other clients",
     "etcd_aio.observing": "observers of calls",

@@ -20,7 +20,9 @@ MAY_USE: dict[str, frozenset[str]] = {
         {"admin", "balancer", "calls", "client", "config", "error_handler", "kv", "lease", "store", "watch", "_version"}
     ),
     "__main__": frozenset({"cli"}),
-    "cli": frozenset({"codec", "concurrency", "config", "fake", "mirror", "pb", "services"}),
+    "cli": frozenset(
+        {"codec", "concurrency", "config", "fake", "kubernetes", "mirror", "offline", "pb", "services"}
+    ),
     "contrib": frozenset({"cache", "concurrency", "methods", "services", "sync"}),
     "compat": frozenset({"sync"}),
     "sync": frozenset(
@@ -74,6 +76,8 @@ MAY_USE: dict[str, frozenset[str]] = {
     "codec": frozenset(),
     "methods": frozenset(),
     "pb": frozenset(),
+    "kubernetes": frozenset(),
+    "offline": frozenset(),
     "portal": frozenset(),
     "testing": frozenset(),
 }
@@ -259,6 +263,12 @@ PURE = (
     "lease/keepalive_schedule",
     "lease/patience",
     "methods",
+    "kubernetes/special",
+    "kubernetes/wire",
+    "offline/contents",
+    "offline/crc32c",
+    "offline/pages",
+    "offline/tree",
     "once/guarded",
     "once/write_verdicts",
     "once/replay",

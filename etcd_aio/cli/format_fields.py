@@ -18,6 +18,7 @@ from etcd_aio.types import (
     OpResult,
     Role,
     RoleListResult,
+    SnapshotStatus,
     StatusResult,
 )
 
@@ -46,6 +47,8 @@ def _lines(result: Shown, style: Style) -> Iterable[str] | None:
             return _members(result, style)
         case HealthReport() | StatusReport() | HashReport():
             return _endpoints(result, style)
+        case SnapshotStatus():
+            return _file(result)
         case AlarmResult():
             return _alarms(result, style)
         case Role():
@@ -174,6 +177,14 @@ def _status(endpoint: str, status: StatusResult, style: Style) -> Iterator[str]:
     yield f'"DowngradeTargetVersion" : {quoted("" if downgrade is None else downgrade.target_version)}'
     yield f'"DowngradeEnabled" : {word(downgrade is not None and downgrade.enabled)}'
     yield ""
+
+
+def _file(status: SnapshotStatus) -> Iterator[str]:
+    yield f'"Hash" : {status.hash}'
+    yield f'"Revision" : {status.revision}'
+    yield f'"Keys" : {status.total_keys}'
+    yield f'"Size" : {status.total_size}'
+    yield f'"Version" : {status.version}'
 
 
 def _alarms(result: AlarmResult, style: Style) -> Iterator[str]:

@@ -11,6 +11,7 @@ from enum import Enum
 from functools import cache
 from typing import Any, Final, TypeAlias
 
+from etcd_aio import Event, KeyValue, RangeResult
 from etcd_aio.cli.messages import NUMBERS, RESPONSES, is_message, items_of
 from etcd_aio.cli.results import (
     ClusterHealth,
@@ -34,6 +35,7 @@ from etcd_aio.types import (
     LeaseListResult,
     Member,
     MemberListResult,
+    SnapshotStatus,
     StatusResult,
 )
 
@@ -56,10 +58,13 @@ def as_json(result: Shown, style: Style) -> str | None:
 
 def _value(result: Shown, style: Style) -> Json:
     match result:
+        case RangeResult() if style.decodes:
+            shown = _struct(result)
+            return {**shown, "kvs": [_decoded(kv) for kv in result.kvs]} if result.kvs else shown
         case Watched():
             return {
                 "Header": _struct(result.header),
-                "Events": None if result.is_canceled else [_struct(event) for event in result.events],
+                "Events": None if result.is_canceled else [_event(event, style) for event in result.events],
                 "CompactRevision": result.compact_revision,
                 "Canceled": result.is_canceled,
                 "Created": False,
@@ -73,6 +78,9 @@ def _value(result: Shown, style: Style) -> Json:
             return {"healthy": result.is_healthy, "endpoints": _value(HealthReport(result.endpoints), style)}
         case StatusReport():
             return [{"Endpoint": endpoint, "Status": _struct(status)} for endpoint, status in result.rows] or None
+        case SnapshotStatus():
+            counts: dict[str, Json] = {"hash": result.hash, "revision": result.revision, "totalKey": result.total_keys}
+            return {**counts, "totalSize": result.total_size, "version": result.version}
         case HashReport():
             return [{"Endpoint": endpoint, "HashKV": _struct(found)} for endpoint, found in result.rows] or None
         case LeaseGrantResult():
@@ -87,6 +95,22 @@ def _value(result: Shown, style: Style) -> Json:
             return {**_struct(lease.header), **numbers, "keys": keys}
         case _:
             return _struct(result)
+
+
+def _event(event: Event, style: Style) -> Json:
+    shown = _struct(event)
+    if style.decodes:
+        shown["kv"] = _decoded(event.kv)
+        if event.prev_kv is not None:
+            shown["prev_kv"] = _decoded(event.prev_kv)
+    return shown
+
+
+def _decoded(kv: KeyValue) -> Json:
+    """A key-value with what its value says as an object of Kubernetes, which etcdctl does not have."""
+    from etcd_aio.cli.kubernetes import value_json  # few commands decode
+
+    return {**_struct(kv), "decoded": value_json(kv.value)} if kv.value else _struct(kv)
 
 
 def _health(row: EndpointHealth) -> Json:

@@ -2,7 +2,8 @@
 
 Ids are strings in hexadecimal, since 64 bits do not fit the numbers of JavaScript and `jq`. Revisions are numbers.
 Keys and values are text if they are UTF-8, else `{"base64": ...}`; with `--hex` they are `{"hex": ...}`. Values
-that are JSON may be parsed. Every field is there, also if it is zero.
+that are JSON may be parsed, and those of Kubernetes decoded: `{"kubernetes": ...}`. Every field is there, also if it
+is zero.
 """
 
 import json
@@ -30,7 +31,7 @@ def _value(value: object, style: Style, name: str = "") -> object:
         case Enum():
             return value.value
         case bytes():
-            return _bytes(value, style, may_be_json=name == "value")
+            return _bytes(value, style, is_value=name == "value")
         case int() if name in _IDS and not isinstance(value, bool):
             return f"{value & 2**64 - 1:x}"
         case None | bool() | int() | str():
@@ -44,10 +45,14 @@ def _value(value: object, style: Style, name: str = "") -> object:
     return f"{value}"
 
 
-def _bytes(raw: bytes, style: Style, *, may_be_json: bool) -> object:
+def _bytes(raw: bytes, style: Style, *, is_value: bool) -> object:
+    if is_value and style.decodes and raw:
+        from etcd_aio.cli.kubernetes import value_json  # few commands decode
+
+        return {"kubernetes": value_json(raw)}
     if style.is_hex:
         return {"hex": raw.hex()}
-    if may_be_json and style.parses_values:
+    if is_value and style.parses_values:
         try:
             found: object = json.loads(raw, parse_constant=_refuse)
             json.dumps(found, ensure_ascii=False).encode()

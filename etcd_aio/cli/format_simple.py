@@ -55,6 +55,8 @@ def _lines(result: "results.Shown", style: Style) -> Iterable[str]:
             return (", ".join(row) for row in rows.status_rows(result))
         case results.HashReport():
             return (", ".join(row) for row in rows.hash_rows(result))
+        case types.SnapshotStatus():
+            return (", ".join(rows.file_row(result)),)
         case types.AlarmResult():
             return (f"memberID:{one.member_id} alarm:{one.alarm.name}" for one in result.alarms)
         case types.UserListResult():
@@ -93,7 +95,12 @@ def _kv(kv: KeyValue, style: Style) -> Iterator[str]:
     show = hex_bytes if style.is_hex else as_text
     if not style.value_only:
         yield show(kv.key)
-    yield show(kv.value)
+    if style.decodes and kv.value:
+        from etcd_aio.cli.kubernetes import value_lines  # few commands decode
+
+        yield from value_lines(kv.value, value_only=style.value_only)
+    else:
+        yield show(kv.value)
 
 
 def _watched(result: "results.Watched", style: Style) -> Iterator[str]:

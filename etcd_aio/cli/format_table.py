@@ -1,13 +1,15 @@
-"""The format `table`: boxes, for members and endpoints only. Pure."""
+"""The format `table`: boxes, for members, endpoints and snapshot files only. Pure."""
 
 from collections.abc import Sequence
 
 from etcd_aio.cli.results import HashReport, HealthReport, Shown, StatusReport
 from etcd_aio.cli.rows import (
+    FILE_TITLES,
     HASH_TITLES,
     MEMBER_TITLES,
     STATUS_TITLES,
     Row,
+    file_row,
     hash_rows,
     health_rows,
     health_titles,
@@ -15,7 +17,7 @@ from etcd_aio.cli.rows import (
     status_rows,
 )
 from etcd_aio.cli.style import Style
-from etcd_aio.types import MemberListResult
+from etcd_aio.types import MemberListResult, SnapshotStatus
 
 
 def table(result: Shown, style: Style) -> str | None:
@@ -27,6 +29,8 @@ def table(result: Shown, style: Style) -> str | None:
             return _box(health_titles(result), health_rows(result))
         case StatusReport():
             return _box(STATUS_TITLES, status_rows(result))
+        case SnapshotStatus():
+            return _box(FILE_TITLES, (file_row(result),))
         case HashReport():
             return _box(HASH_TITLES, hash_rows(result))
         case _:

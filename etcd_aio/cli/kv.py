@@ -105,11 +105,15 @@ def range_of(words: tuple[str, ...], options: dict[str, Any]) -> op.RangeOp:
     value("--max-mod-rev", kind=int, default=0, help="changed last at this revision or before"),
     Switch("--stream", help="read in chunks: for large ranges"),
     Switch("--raw", help="write the bytes of the values, and nothing else"),
+    value("--decode", default="", help="kubernetes: show the values that its API server writes as its objects"),
     completes="keys",
 )
 async def get(session: Session, words: tuple[str, ...], **options: Any) -> None:
     """Gets a key or a range of keys. A key that does not exist prints nothing."""
     operation = range_of(words, options)
+    if options["decode"] and (options["raw"] or options["keys_only"]):
+        raise bad_arguments("`--decode` excludes `--raw` and `--keys-only`")
+    session.decode(options["decode"])
     async with session.client() as client:
         found = await (_streamed(client, operation, options["order"]) if options["stream"] else client.do(operation))
     if options["count_only"] and session.format != "fields":
@@ -120,6 +124,12 @@ async def get(session: Session, words: tuple[str, ...], **options: Any) -> None:
         session.write("".join(as_text(kv.value) for kv in found))
     else:
         session.show(found, value_only=options["print_value_only"])
+    if options["decode"] and options["print_value_only"]:
+        from etcd_aio.cli.kubernetes import problem_lines  # few commands decode
+
+        for kv in found:
+            for line in problem_lines(as_text(kv.key), kv.value):
+                session.complain(line)
 
 
 async def _streamed(client: Client, operation: op.RangeOp, order: str) -> RangeResult:

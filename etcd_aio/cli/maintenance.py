@@ -16,8 +16,12 @@ from etcd_aio.errors import UnknownEndpointError
 
 _NO_VERSION: Final = "TARGET_VERSION not provided, or too many arguments"
 
+_LOCK_TIMEOUT: Final = 5.0  # seconds; etcdutl waits for ever
+
 ALARM = VerbGroup("alarm", "Lists and disarms alarms")
-SNAPSHOT = VerbGroup("snapshot", "Saves the database of a member")
+SNAPSHOT = VerbGroup(
+    "snapshot", "Saves the database of a member, and shows the status of the file; etcdutl restores it"
+)
 DOWNGRADE = VerbGroup("downgrade", "Validates, starts and cancels a downgrade")
 
 
@@ -69,6 +73,25 @@ async def snapshot_save(session: Session, words: tuple[str, ...]) -> None:
     session.line(f"Snapshot saved at {path}")
     if saved.version:
         session.line(f"Server version {saved.version}")
+
+
+@SNAPSHOT.verb("status", "<filename>", is_local=True, short="Shows the hash, revision and size of a snapshot file")
+async def snapshot_status(session: Session, words: tuple[str, ...]) -> None:
+    """Shows the hash, revision, number of keys, size and version of a snapshot file, as etcdutl does.
+
+    The file may also be the database of a data directory. To restore it, use etcdutl.
+    """
+    from etcd_aio import offline  # the other verbs do not need it
+
+    path = only_word(words, "snapshot status requires exactly one argument")
+    session.check_format()
+    try:
+        found = await offline.snapshot_status(path, lock_timeout=session.connection.timeout_or(_LOCK_TIMEOUT))
+    except OSError as error:
+        raise Failure(ExitCode.ERROR, f"{path}: {error.strerror or error}") from None
+    session.show(found)
+    if found.hash_matches is False:
+        session.complain("Warning: the SHA-256 at the end of the file does not match: etcdutl will not restore it")
 
 
 @verb("move-leader", "<transferee-member-id>")

@@ -37,7 +37,9 @@ VERBS: Final = {
     "endpoint": VerbEntry("endpoint:GROUP", "Shows the health, status and hashes of members"),
     "member": VerbEntry("member:GROUP", "Lists, adds, changes and removes members"),
     "move-leader": VerbEntry("maintenance:move_leader", "Transfers the leadership to another member"),
-    "snapshot": VerbEntry("maintenance:SNAPSHOT", "Saves the database of a member"),
+    "snapshot": VerbEntry(
+        "maintenance:SNAPSHOT", "Saves the database of a member, and shows the status of the file; etcdutl restores it"
+    ),
     "downgrade": VerbEntry("maintenance:DOWNGRADE", "Validates, starts and cancels a downgrade"),
     "lock": VerbEntry("lock:lock", "Acquires a lock, and runs a command under it"),
     "elect": VerbEntry("elect:elect", "Takes part in an election, or observes it"),

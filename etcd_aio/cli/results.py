@@ -17,6 +17,7 @@ from etcd_aio.types import (
     MemberListResult,
     Role,
     RoleListResult,
+    SnapshotStatus,
     StatusResult,
     User,
     UserListResult,
@@ -171,6 +172,7 @@ Shown: TypeAlias = (
     | RangeResult
     | Role
     | RoleListResult
+    | SnapshotStatus
     | StatusReport
     | TxnResult
     | User

@@ -6,13 +6,14 @@ from typing import Final, TypeAlias
 from etcd_aio.cli.go_text import size
 from etcd_aio.cli.results import EndpointHealth, HashReport, HealthReport, OwnWord, StatusReport
 from etcd_aio.errors import printable
-from etcd_aio.types import Member, StatusResult
+from etcd_aio.types import Member, SnapshotStatus, StatusResult
 
 Row: TypeAlias = tuple[str, ...]
 
 MEMBER_TITLES: Final[Row] = ("ID", "Status", "Name", "Peer Addrs", "Client Addrs", "Is Learner")
 HEALTH_TITLES: Final[Row] = ("endpoint", "health", "took", "error")
 HASH_TITLES: Final[Row] = ("endpoint", "hash", "hash_revision")
+FILE_TITLES: Final[Row] = ("hash", "revision", "total keys", "total size", "version")
 STATUS_TITLES: Final[Row] = (
     *("endpoint", "ID", "version", "storage version", "db size", "in use", "percentage not in use", "quota"),
     *("is leader", "is learner", "raft term", "raft index", "raft applied index", "errors"),
@@ -81,6 +82,12 @@ def hash_rows(report: HashReport) -> tuple[Row, ...]:
 def status_rows(report: StatusReport) -> tuple[Row, ...]:
     """A row for each endpoint."""
     return tuple(_status_row(endpoint, status) for endpoint, status in report.rows)
+
+
+def file_row(status: SnapshotStatus) -> Row:
+    """The row of a snapshot file."""
+    numbers = f"{status.hash:x}", f"{status.revision}", f"{status.total_keys}"
+    return _row(*numbers, size(status.total_size), status.version)
 
 
 def _status_row(endpoint: str, status: StatusResult) -> Row:

@@ -72,6 +72,20 @@ class Session:
         if self.format not in FORMATS:
             raise Failure(ExitCode.BAD_FEATURE, "unsupported output format")
 
+    def decode(self, word: str) -> None:
+        """Show values as what a word says they are; empty for the bytes that they are.
+
+        Raises:
+            Failure: there is no such word, or the format shows bytes only.
+        """
+        if not word:
+            return
+        if word != "kubernetes":
+            raise bad_arguments(f"--decode knows kubernetes, and not {word!r}")
+        if self.format not in ("simple", "json", "pretty-json"):
+            raise bad_arguments("--decode is only for `--write-out=simple`, `json` and `pretty-json`")
+        self._style = replace(self._style, decodes=True)
+
     def client(self, endpoint: str | None = None, *, observers: "Sequence[Observer]" = ()) -> "Client":
         """Make a client, of all endpoints or of one; the verb enters it."""
         self.check_format()

@@ -33,6 +33,7 @@ from etcd_aio.errors import CompactedError
     Switch("--prev-kv", help="print the key as it was before, too"),
     Switch("--progress-notify", help="print progress notifications: the revision that the watch has reached"),
     Switch("--follow", help="a line for each change, with the value before"),
+    value("--decode", default="", help="kubernetes: show the values that its API server writes as its objects"),
     value("--last", kind=int, default=0, help="with --follow: print so many keys first, those that were changed last"),
     value("--env", default="etcdctl", help="the variables of the command: as etcdctl has them, or raw"),
     value(
@@ -47,6 +48,7 @@ async def watch(session: Session, words: tuple[str, ...], **options: Any) -> Non
     The command after `--` runs for each event, with ETCD_WATCH_REVISION, ETCD_WATCH_EVENT_TYPE, ETCD_WATCH_KEY and
     ETCD_WATCH_VALUE. ETCDCTL_WATCH_KEY and ETCDCTL_WATCH_RANGE_END stand for the words.
     """
+    session.decode(options["decode"])
     if options["interactive"]:
         await _interactive(session)
         return
@@ -64,8 +66,8 @@ def _check(options: dict[str, Any]) -> None:
         raise bad_arguments("--env must be etcdctl or raw")
     if options["jobs"] < 1 or options["last"] < 0:
         raise bad_arguments("--jobs must be at least 1, and --last at least 0")
-    if options["follow"] and (options["command"] or options["prev_kv"] or options["progress_notify"]):
-        raise bad_arguments("`--follow` excludes a command, `--prev-kv` and `--progress-notify`")
+    if options["follow"] and any(options[name] for name in ("command", "prev_kv", "progress_notify", "decode")):
+        raise bad_arguments("`--follow` excludes a command, `--prev-kv`, `--progress-notify` and `--decode`")
     if options["last"] and (not options["follow"] or options["rev"]):
         raise bad_arguments("`--last` needs `--follow`, and excludes `--rev`")
 
@@ -228,8 +230,8 @@ def _parsed(client: Client, words: list[str]) -> tuple[Watcher, Commands]:
     """The watch of a line, and its command."""
     found = watch.of_line(words)
     _check(found.options)
-    if found.options["interactive"] or found.options["follow"]:
-        raise bad_arguments("`--interactive` and `--follow` are not for a line")
+    if any(found.options[name] for name in ("interactive", "follow", "decode")):
+        raise bad_arguments("`--interactive`, `--follow` and `--decode` are not for a line")
     return _watcher(client, _range(found.words), found.options), _commands(found.options)
 
 

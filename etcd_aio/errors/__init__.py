@@ -147,6 +147,8 @@ if TYPE_CHECKING:
     from etcd_aio.errors.naming import NamingError as NamingError
     from etcd_aio.errors.naming import NoServiceEndpointError as NoServiceEndpointError
     from etcd_aio.errors.naming import ServiceConflictError as ServiceConflictError
+    from etcd_aio.errors.offline import DatabaseFileError as DatabaseFileError
+    from etcd_aio.errors.offline import DatabaseFileInUseError as DatabaseFileInUseError
     from etcd_aio.errors.once import OutcomeUnknownError as OutcomeUnknownError
     from etcd_aio.errors.once import ResultLostError as ResultLostError
     from etcd_aio.errors.queues import ItemInDoubtError as ItemInDoubtError

@@ -11,6 +11,7 @@ EtcdError
 ├─ DiscoveryError                     the members could not be discovered
 ├─ OldClusterError                    a member is older than what this client supports
 ├─ SnapshotChecksumError              a snapshot is cut short or damaged
+├─ DatabaseFileError                  of files that are read without a server: see offline.py
 ├─ StoreRolledBackError               the store went back: a backup was restored
 ├─ LeaseLostError                     a held lease is lost: LeaseExpiredError
 ├─ LockError, ElectionError           of locks and elections: see concurrency.py

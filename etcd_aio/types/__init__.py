@@ -71,6 +71,7 @@ if TYPE_CHECKING:
     from etcd_aio.types.maintenance import MoveLeaderResult as MoveLeaderResult
     from etcd_aio.types.maintenance import SavedSnapshot as SavedSnapshot
     from etcd_aio.types.maintenance import SnapshotChunk as SnapshotChunk
+    from etcd_aio.types.maintenance import SnapshotStatus as SnapshotStatus
     from etcd_aio.types.maintenance import StatusResult as StatusResult
     from etcd_aio.types.maintenance import newest_leader as newest_leader
     from etcd_aio.types.maintenance import version_tuple as version_tuple

@@ -253,6 +253,28 @@ class SavedSnapshot:
     version: str = ""
 
 
+@dataclass(frozen=True, slots=True)
+class SnapshotStatus:
+    """The status of a database file, as `etcdutl snapshot status` has it.
+
+    Attributes:
+        hash: the checksum (CRC-32C) of all buckets, keys and values.
+        revision: the last revision.
+        total_keys: the number of keys.
+        total_size: bytes of the pages in use; the file may be larger.
+        version: the storage version, which etcd has from 3.6 on; empty before.
+        hash_matches: whether the SHA-256 at the end of a snapshot is right; None for a file without one, such as that
+            of a data directory. etcdutl checks it only when a snapshot is restored, and refuses one that is wrong.
+    """
+
+    hash: int
+    revision: int
+    total_keys: int
+    total_size: int
+    version: str
+    hash_matches: bool | None
+
+
 _VERSION: Final = re.compile(r"v?([0-9]{1,9})\.([0-9]{1,9})(?:\.([0-9]{1,9}))?(?:[-+].*)?", re.ASCII)
 
 

@@ -20,6 +20,7 @@ WITHOUT: Final = {
     "etcd_aio.lease.loans.LeaseSource": "for recipes of asyncio",
     "etcd_aio.lease.loans.Loan": "for recipes of asyncio",
     "etcd_aio.lease.pool.LeasePool": "for recipes of asyncio",
+    "etcd_aio.offline.status.snapshot_status": "blocking code calls read_snapshot_status, which needs no loop",
     "etcd_aio.transport.interface.Engine": "used by the client alone",
     "etcd_aio.calls.writer.writer_for": "for recipes of asyncio",
 }

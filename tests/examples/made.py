@@ -387,6 +387,7 @@ _SECTIONS: Final = {
     "recipes": "Recipes: transactions as functions, counters, barriers",
     "queues": "Queues and work queues",
     "mirror": "Mirrors",
+    "offline": "Files that are read without a server",
     "cache": "Reads from memory",
     "naming": "Service registration and discovery",
     "families": "Families of server errors",

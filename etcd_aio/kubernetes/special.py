@@ -1,0 +1,123 @@
+"""Special forms: times, durations, quantities and others, whose JSON differs from that of their message. Pure."""
+
+import json
+from collections.abc import Callable, Mapping
+from datetime import UTC, datetime, timedelta
+from typing import Any, Final
+
+from etcd_aio.kubernetes.wire import Found, MalformedMessageError, fields_of, signed
+
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+_FIRST_SECOND: Final = -62135596800  # of the year 1, which stands for no time
+
+
+def last_number(found: Mapping[int, list[Found]], number: int) -> int:
+    """The number that a field has; 0 if it has none."""
+    content = found[number][-1] if number in found else 0
+    if not isinstance(content, int):
+        raise MalformedMessageError(f"field {number} is no number")
+    return signed(content)
+
+
+def last_bytes(found: Mapping[int, list[Found]], number: int) -> bytes | None:
+    """The bytes that a field has; None if it has none."""
+    content = found[number][-1] if number in found else None
+    if content is not None and not isinstance(content, bytes):
+        raise MalformedMessageError(f"field {number} has no length")
+    return content
+
+
+def text_of(raw: bytes) -> str:
+    """Text, in which bytes that are no UTF-8 are replaced."""
+    return raw.decode("utf-8", "replace")
+
+
+def _time(data: bytes) -> str | None:
+    return _moment(data, 0, "seconds")
+
+
+def _micro_time(data: bytes) -> str | None:
+    return _moment(data, last_number(fields_of(data), 2) // 1000, "microseconds")
+
+
+def _moment(data: bytes, microseconds: int, digits: str) -> str | None:
+    seconds = last_number(fields_of(data), 1)
+    if not data or (seconds == _FIRST_SECOND and not microseconds):
+        return None
+    try:
+        moment = _EPOCH + timedelta(seconds=seconds, microseconds=microseconds)
+    except OverflowError:
+        return f"{seconds} seconds after 1970"
+    return moment.replace(tzinfo=None).isoformat(timespec=digits) + "Z"
+
+
+def _duration(data: bytes) -> str:
+    """A duration as Go prints it."""
+    nanoseconds = last_number(fields_of(data), 1)
+    sign, rest = ("-", -nanoseconds) if nanoseconds < 0 else ("", nanoseconds)
+    if rest < 1000:
+        return f"{sign}{rest}ns" if rest else "0s"
+    for size, unit in ((1000, "µs"), (10**6, "ms")):
+        if rest < size * 1000:
+            return f"{sign}{_decimal(rest, size)}{unit}"
+    minutes, rest = divmod(rest, 60 * 10**9)
+    hours, minutes = divmod(minutes, 60)
+    text = f"{_decimal(rest, 10**9)}s"
+    if hours:
+        return f"{sign}{hours}h{minutes}m{text}"
+    return f"{sign}{minutes}m{text}" if minutes else sign + text
+
+
+def _decimal(number: int, size: int) -> str:
+    whole, rest = divmod(number, size)
+    return f"{whole}.{rest:0{len(str(size)) - 1}d}".rstrip("0").rstrip(".") if rest else f"{whole}"
+
+
+def _quantity(data: bytes) -> str:
+    return text_of(last_bytes(fields_of(data), 1) or b"0")
+
+
+def _int_or_string(data: bytes) -> int | str:
+    found = fields_of(data)
+    return text_of(last_bytes(found, 3) or b"") if last_number(found, 1) else last_number(found, 2)
+
+
+def _strings(data: bytes) -> list[str] | None:
+    contents = fields_of(data).get(1)
+    return None if contents is None else [text_of(one) for one in contents if isinstance(one, bytes)]
+
+
+def _raw(data: bytes) -> Any:
+    """JSON within the message."""
+    raw = last_bytes(fields_of(data), 1)
+    return json_of(raw) if raw else None
+
+
+def json_of(raw: bytes) -> Any:
+    """Parse JSON.
+
+    Raises:
+        MalformedMessageError: it is no JSON.
+    """
+    try:
+        found = json.loads(raw, parse_constant=_refuse)
+        json.dumps(found, ensure_ascii=False).encode()
+    except (ValueError, RecursionError):  # also half a character, which cannot be printed
+        raise MalformedMessageError("it has something that is no JSON") from None
+    return found
+
+
+def _refuse(word: str) -> None:
+    raise ValueError(f"{word} is not in JSON")
+
+
+SPECIAL: Final[Mapping[str, Callable[[bytes], Any]]] = {
+    "time": _time,
+    "microtime": _micro_time,
+    "duration": _duration,
+    "quantity": _quantity,
+    "intorstring": _int_or_string,
+    "strings": _strings,
+    "raw": _raw,
+}
+"""The functions that make the JSON of a message, by the words for such types."""
