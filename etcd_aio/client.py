@@ -67,8 +67,7 @@ class Client(Store, AsyncBlock):
             for `https://` endpoints only.
         auth: name and password of a user. The client logs in with the first call, and again when its token has expired
             or is refused: calls, streams and watches continue. A refused login is not retried; for one second,
-            other calls get the same error. Default: none, or the user that the certificate in `tls`
-            names.
+            other calls get the same error. Default: none, or the user that the certificate in `tls` names.
         token: instead of `auth`, a token (a JWT) from elsewhere, which is never renewed; or an async function that
             returns one, called before the first call and whenever the last token was refused. The function must not
             use this client.
@@ -95,15 +94,14 @@ class Client(Store, AsyncBlock):
             client and returns an `Engine` of `etcd_aio.transport`, such as that of a fake etcd.
         retry: which failed attempts are retried, unless the call has its own `retry`: `"safe"` (only what cannot be
             applied twice), `"never"`, or `"always"` (also writes: you declare that they are idempotent, and that you
-            ignore their results, which can be those of the second attempt).
+            ignore their results, which can be of the second attempt).
         retry_policy: how many attempts, and how long to wait between them.
         require_leader: let a member without a leader refuse calls at once, so that they move to another member.
             Default: True, since such a member cannot answer anyway.
         keepalive_time: seconds of silence with an open stream, after which the member is pinged. Default: 10, the
             minimum of etcd's Go client; etcd itself refuses less than 5.
         keepalive_timeout: seconds of silence after that ping, after which the connection is closed. Default: 3.
-        max_send_bytes: largest request. Default: 2 MiB, as etcd's Go client; etcd itself refuses more than 1.5 MiB
-            by default.
+        max_send_bytes: largest request. Default: 2 MiB, as etcd's Go client; etcd refuses more than 1.5 MiB by default.
         max_receive_bytes: largest reply. Default: 64 MiB; `scan` reads any amount in smaller pages.
         hedge_after: seconds after which a read without an answer is sent to another member too; the first answer
             counts. This adds at most a tenth to the number of calls. Default: None: no hedging; reads move away from
@@ -122,16 +120,13 @@ class Client(Store, AsyncBlock):
             etcd older than 3.4. Endpoints that do not answer within `connect_timeout` are not checked. Default: False,
             as etcd's Go client.
         fail_fast: let a call fail as soon as every endpoint has refused the connection, or DNS has none, instead of
-            waiting for one until its timeout: for command line tools and tests. A dial without an answer counts as
-            refused after `connect_timeout`; a lost connection counts once it could not be made again. Watches, lease
-            renewals and `wait_ready()` wait all the same. Default: False, so that services survive a restart of the
-            cluster.
-        proxy: the URL of a proxy, which opens the connections to the endpoints: `http://name:password@host:3128`
-            (method CONNECT), `https://` (the same, over TLS, verified with the system's root certificates), `socks5://`
-            (SOCKS 5; names of endpoints are resolved here) or `socks5h://` (by the proxy). Name and password are
-            percent-encoded. `"environment"`: what `HTTPS_PROXY`, `HTTP_PROXY`, `ALL_PROXY` and `NO_PROXY` of this
-            process say. TLS is with the endpoint, as without a proxy. Unix sockets are dialled directly. Default: None,
-            no proxy, whatever the environment says.
+            waiting until its timeout: for command line tools and tests. A dial without an answer counts as refused
+            after `connect_timeout`; a lost connection once it could not be made again. Watches, lease renewals and
+            `wait_ready()` wait all the same. Default: False, so that services survive a restart of the cluster.
+        proxy: the URL of a proxy for the connections: `http://name:password@host:3128` (method CONNECT), `https://`
+            (with TLS to the proxy, by the system's root certificates), `socks5://` (names are resolved here) or
+            `socks5h://` (by the proxy). `"environment"`: what `HTTPS_PROXY`, `HTTP_PROXY`, `ALL_PROXY` and `NO_PROXY`
+            say. Unix sockets are dialled directly. Default: None, no proxy, whatever the environment says.
         namespace: a prefix of all keys: every call about keys, watches and leases, and every shortcut, works on the
             keys that begin with it, and shows them without it, as `Client.namespace` does. What is about the whole
             cluster stays so: `compact`, `cluster`, `maintenance`, and `auth`, whose permissions name whole keys.
@@ -203,12 +198,9 @@ class Client(Store, AsyncBlock):
         named = () if discovery_srv and endpoints is None else sources_from(endpoints)
         credentials = credentials_from(auth, token)
         has_credentials = credentials is not None
+        offered = alpn_of(engine)
         security = EndpointSecurity(
-            tls,
-            has_credentials=has_credentials,
-            allow_insecure_auth=allow_insecure_auth,
-            client=name,
-            alpn=alpn_of(engine),
+            tls, has_credentials=has_credentials, allow_insecure_auth=allow_insecure_auth, client=name, alpn=offered
         )
         security.check(named)
         records = srv_resolver_from(named, discovery_srv, discovery_srv_name, security)
@@ -321,11 +313,11 @@ class Client(Store, AsyncBlock):
     def from_env(cls, environ: Mapping[str, str] | None = None, **options: Unpack[ClientOptions]) -> Self:
         """Make a client from etcdctl's variables, such as `ETCDCTL_ENDPOINTS`, `ETCDCTL_CACERT` and `ETCDCTL_USER`.
 
-        `ETCD_PROXY` is the option `proxy`. No other method reads the environment, and no option but
-        `proxy="environment"`. The durations are Go's, such as `5s`. A keepalive time below 10 s counts as 10 s, as in
-        Go. `ETCDCTL_INSECURE_TRANSPORT=false` requires TLS, and so does `ETCDCTL_INSECURE_DISCOVERY=false` for SRV
-        records. `ETCDCTL_INSECURE_SKIP_TLS_VERIFY=true` is refused: pass `tls=` a context of your own to do that.
-        `ETCD_AIO_TLS_RECONNECT=true` is `TLS(reconnect=True)`, if the others ask for TLS.
+        `ETCD_PROXY` is the option `proxy`; `ETCD_AIO_TLS_RECONNECT=true` is `TLS(reconnect=True)`. No other method reads
+        the environment, and no option but `proxy="environment"`. Durations are Go's, such as `5s`; a keepalive time
+        below 10 s counts as 10 s, as in Go. `ETCDCTL_INSECURE_TRANSPORT=false` requires TLS, and so does
+        `ETCDCTL_INSECURE_DISCOVERY=false` for SRV records. `ETCDCTL_INSECURE_SKIP_TLS_VERIFY=true` is refused: pass
+        `tls=` a context of your own to do that.
 
         Args:
             environ: the variables; by default those of this process.
