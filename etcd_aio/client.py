@@ -313,8 +313,8 @@ class Client(Store, AsyncBlock):
     def from_env(cls, environ: Mapping[str, str] | None = None, **options: Unpack[ClientOptions]) -> Self:
         """Make a client from etcdctl's variables, such as `ETCDCTL_ENDPOINTS`, `ETCDCTL_CACERT` and `ETCDCTL_USER`.
 
-        `ETCD_PROXY` is the option `proxy`; `ETCD_AIO_TLS_RECONNECT=true` is `TLS(reconnect=True)`. No other method reads
-        the environment, and no option but `proxy="environment"`. Durations are Go's, such as `5s`; a keepalive time
+        `ETCD_PROXY` is the option `proxy`; `ETCD_AIO_TLS_RECONNECT=true` is `TLS(reconnect=True)`. No other method
+        reads the environment, and no option but `proxy="environment"`. Durations are those of Go (`5s`); a keepalive time
         below 10 s counts as 10 s, as in Go. `ETCDCTL_INSECURE_TRANSPORT=false` requires TLS, and so does
         `ETCDCTL_INSECURE_DISCOVERY=false` for SRV records. `ETCDCTL_INSECURE_SKIP_TLS_VERIFY=true` is refused: pass
         `tls=` a context of your own to do that.
