@@ -46,3 +46,7 @@ class Silence:
             now[name] = heard
         self._heard[group] = now
         return silent
+
+    def forget(self, group: bytes) -> None:
+        """Nothing was heard of the group, since its members could not send heartbeats."""
+        self._heard.pop(group, None)
