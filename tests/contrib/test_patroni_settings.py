@@ -64,10 +64,29 @@ def test_behind_a_proxy_members_are_not_searched_for(section: dict[str, Any]) ->
     assert settings_of(section).options()["auto_sync"] is None
 
 
-@pytest.mark.parametrize("section", [{}, {"hosts": ""}, {"host": "m1", "key": "k.pem"}])
+@pytest.mark.parametrize(
+    "section",
+    [
+        {},
+        {"hosts": ""},
+        {"host": "m1", "key": "k.pem"},
+        {"hosts": "m1:x"},
+        {"hosts": "m1:99999"},
+        {"hosts": "::1"},
+        {"host": "m1", "port": "x"},
+        {"url": "http://m1:x"},
+    ],
+)
 def test_a_section_that_cannot_be_used(section: dict[str, Any]) -> None:
     with pytest.raises(SettingsError):
         settings_of(section)
+
+
+def test_an_error_does_not_show_a_password() -> None:
+    with pytest.raises(SettingsError) as caught:
+        settings_of({"url": "http://web:secret/x@m1"})
+    assert "secret" not in f"{caught.value!r} {caught.value.__cause__!r}"
+    assert "secret" not in repr(settings_of({"url": "http://web:secret@m1"}))
 
 
 def member(state: str, **more: object) -> str:
