@@ -32,6 +32,7 @@ class Settings:
         cert: the file of the client's certificate, whose common name may be a user of etcd.
         key: the file of its key.
         user: name and password.
+        is_plain: whether the protocol is http, also for a password.
         finds_members: whether to use the URLs that the members advertise; not behind a proxy.
     """
 
@@ -42,15 +43,16 @@ class Settings:
     cert: str | None = None
     key: str | None = None
     user: tuple[str, str] | None = field(default=None, repr=False)
+    is_plain: bool = True
     finds_members: bool = True
 
     def options(self) -> dict[str, Any]:
         """The options of a `Client`, but for its endpoints and its `timeout`."""
-        has_tls = bool(self.ca or self.cert) or any(url.startswith("https:") for url in self.endpoints)
+        has_tls = not self.is_plain or any(url.startswith("https:") for url in self.endpoints)
         return {
             "tls": TLS(ca=self.ca, cert=self.cert, key=self.key) if has_tls else None,
             "auth": self.user,
-            "allow_insecure_auth": not has_tls,  # the section says so, by its protocol
+            "allow_insecure_auth": self.is_plain,  # the section says so
             "discovery_srv": self.srv,
             "discovery_srv_name": self.srv_name,
             "auto_sync": _SYNC_SECONDS if self.finds_members else None,
@@ -92,6 +94,7 @@ def settings_of(section: Mapping[str, Any]) -> Settings:
         cert,
         key,
         (name, password) if name and password else None,
+        any(url.startswith("http:") for url in endpoints) if endpoints else protocol == "http",
         not (section.get("proxy") or section.get("use_proxies")),
     )
 
