@@ -224,6 +224,29 @@ def test_a_coordinator_that_stops_gets_no_lock_for_which_a_thread_waits(start: S
     assert two.get_lock(b"x").acquire(blocking=5)
 
 
+def test_stopping_in_an_outage_takes_one_call_however_many_locks_there_are(
+    portal: BlockingPortal, caplog: pytest.LogCaptureFixture
+) -> None:
+    with (
+        portal.wrap_async_context_manager(EtcdServer()) as server,
+        coordinators(server.endpoint.removeprefix("http://")) as start,
+    ):
+        one = start(b"one", call_timeout=1)
+        locks = [one.get_lock(b"%d" % number) for number in range(5)]
+        assert all(lock.acquire() for lock in locks)
+        elected: Any = lambda event: "elected"  # noqa: E731
+        for number in range(5):
+            one.watch_elected_as_leader(b"%d" % number, elected)
+        assert len(one.run_watchers()) == 5
+        server.pause()
+        try:
+            one.stop()
+        finally:
+            server.resume()
+        assert "could not be released" not in caplog.text  # each takes seconds
+        assert not any(lock.acquired or lock.release() for lock in locks)
+
+
 # Identifiers and values.
 
 

@@ -93,10 +93,11 @@ class EtcdDriver(CoordinationDriverCachedRunWatchers, CoordinationDriverWithExec
 
     def _stop(self) -> None:
         client, _, membership = self._parts()
+        until = time.monotonic() + self._settings.call_timeout
         with translated():
             membership.end()
-            self._locks.end()
-            self._elections.end()
+            self._locks.end(until)
+            self._elections.end(until)
             client.close()
         self._open = None
         super()._stop()

@@ -7,6 +7,7 @@ for the first one.
 """
 
 import logging
+import math
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -130,12 +131,12 @@ class EtcdLock(locking.Lock):
         """Whether it is held. The client renews it by itself."""
         return self.acquired
 
-    def end(self) -> None:
-        """Release it, however often it is held, since its coordinator stops."""
+    def end(self, until: float = math.inf) -> None:
+        """Release it, however often it is held, since its coordinator stops; after a monotonic time only here."""
         with self._mutex:
             held, self._held = self._held, None
             self._locks.held.discard(self)
-        if held is not None:
+        if held is not None and time.monotonic() < until:
             _end(held)
 
     def _line(self, ttl: int) -> RWLock:
@@ -196,10 +197,14 @@ class Locks:
                 self._acquiring -= 1
                 self._changed.notify_all()
 
-    def end(self) -> None:
-        """Release all, since the coordinator stops. A thread that gets one of them by that gives it back."""
+    def end(self, until: float) -> None:
+        """Release all, since the coordinator stops. A thread that gets one of them by that gives it back.
+
+        Args:
+            until: a monotonic time. If etcd does not answer until then, the others end with their leases.
+        """
         for lock in list(self.held):
-            lock.end()
+            lock.end(until)
         with self._changed:
             self._changed.wait_for(lambda: not self._acquiring, _GIVING_BACK)
 
