@@ -224,6 +224,30 @@ def test_a_coordinator_that_stops_gets_no_lock_for_which_a_thread_waits(start: S
     assert two.get_lock(b"x").acquire(blocking=5)
 
 
+def test_stopping_in_a_signal_handler_that_interrupts_a_heartbeat(start: Start) -> None:
+    """A handler runs in the thread that it interrupts, and its locks are held."""
+    one, two = start(b"one"), start(b"two")
+    one.join_group_create(b"g")
+    membership = one._membership()
+    leases = membership._leases
+
+    def interrupted(lease: int) -> Any:
+        membership._leases = leases
+        one.stop()
+        return leases.keep_alive_once(lease)
+
+    def beat() -> None:
+        with suppress(tooz.ToozError):
+            one.heartbeat()
+
+    membership._leases = SimpleNamespace(keep_alive_once=interrupted)  # type: ignore[assignment]
+    thread = threading.Thread(target=beat, daemon=True)
+    thread.start()
+    thread.join(30)
+    assert not one.is_started
+    assert two.get_members(b"g").get() == set()
+
+
 def test_stopping_in_an_outage_takes_one_call_however_many_locks_there_are(
     portal: BlockingPortal, caplog: pytest.LogCaptureFixture
 ) -> None:

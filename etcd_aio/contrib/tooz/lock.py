@@ -44,7 +44,7 @@ class EtcdLock(locking.Lock):
         self._store = store
         self._ttl = ttl
         self._locks = locks
-        self._mutex = threading.Lock()
+        self._mutex = threading.RLock()  # a signal handler may stop the coordinator
         self._held: Lock | None = None
         self._shares = 0  # how often it is held; more than once only if it is shared
         self._is_shared = False

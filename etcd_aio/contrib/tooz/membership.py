@@ -40,7 +40,7 @@ class Membership:
         self._ttl = ttl
         self._timeout = timeout
         self._clock = clock
-        self._lock = threading.Lock()  # of the lease: heartbeats come from a thread of their own
+        self._lock = threading.RLock()  # of the lease: heartbeats come from a thread; a signal handler may stop them
         self._joined: dict[bytes, Capabilities | None] = {}
         self._lease, self._until = 0, 0.0
 
