@@ -48,5 +48,5 @@ class Silence:
         return silent
 
     def forget(self, group: bytes) -> None:
-        """Nothing was heard of the group, since its members could not send heartbeats."""
+        """Begin anew with a group whose members could not send heartbeats."""
         self._heard.pop(group, None)
