@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 import tooz
 from anyio.from_thread import BlockingPortal, start_blocking_portal
-from tooz.coordination import GroupNotCreated, MemberNotJoined
+from tooz.coordination import GroupAlreadyExist, GroupNotCreated, GroupNotEmpty, MemberAlreadyExist, MemberNotJoined
 from tooz.utils import SerializationError
 
 from etcd_aio.errors import NoSpaceError
@@ -281,12 +281,12 @@ def test_identifiers_that_are_not_text(start: Start) -> None:
     with pytest.raises(MemberNotJoined):
         one.get_member_info(b"\xfe", b"\xff").get()
     one.create_group(b"\xfe").get()
-    with pytest.raises(tooz.coordination.GroupAlreadyExist):
+    with pytest.raises(GroupAlreadyExist):
         one.create_group(b"\xfe").get()
     one.join_group(b"\xfe").get()
-    with pytest.raises(tooz.coordination.MemberAlreadyExist):
+    with pytest.raises(MemberAlreadyExist):
         one.join_group(b"\xfe").get()
-    with pytest.raises(tooz.coordination.GroupNotEmpty):
+    with pytest.raises(GroupNotEmpty):
         one.delete_group(b"\xfe").get()
     assert one.get_members(b"\xfe").get() == {b"\xff"}
 
