@@ -185,6 +185,20 @@ def test_a_forked_child_starts_a_coordinator_of_its_own(start: Start) -> None:
     assert two.get_members(b"g").get() == {b"one"}
 
 
+def test_the_lease_of_a_lost_lock_is_not_kept_alive(start: Start, server: EtcdServer) -> None:
+    """It may have keys that a backup has brought back, which would never end."""
+    one, two = start(b"one"), start(b"two")
+    with Client(server.endpoint) as client:
+        held = one.get_lock(b"x")
+        assert held.acquire(timeout=600)
+        (lease,) = [id for id in client.leases.list().ids if client.leases.time_to_live(id).granted_ttl == 600]
+        assert two.get_lock(b"x").break_()
+        until(lambda: lease not in client.leases.list().ids)
+        assert not held.acquired
+        assert not held.release()
+        assert held.acquire()
+
+
 def test_stopping_in_a_coroutine_fails_and_can_be_done_again_elsewhere(start: Start) -> None:
     one, two = start(b"one"), start(b"two")
     one.join_group_create(b"g")

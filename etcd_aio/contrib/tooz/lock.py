@@ -143,7 +143,15 @@ class EtcdLock(locking.Lock):
         return self._store().rwlock(self._key, ttl=ttl, on_lost=self._lost)
 
     def _lost(self, error: EtcdError) -> None:
+        """Log it, and let the lease go, which is kept alive until then."""
         _log.warning("%s", error)
+        with self._mutex:
+            lost = self._held
+            if lost is None or lost.is_held:  # it has been acquired again
+                return
+            self._held = None
+            self._locks.held.discard(self)
+        _end(lost)
 
     def _share(self) -> bool:
         """Acquire it once more, if it is shared already."""
