@@ -191,7 +191,7 @@ def test_the_lease_of_a_lost_lock_is_not_kept_alive(start: Start, server: EtcdSe
     with Client(server.endpoint) as client:
         held = one.get_lock(b"x")
         assert held.acquire(timeout=600)
-        (lease,) = [id for id in client.leases.list().ids if client.leases.time_to_live(id).granted_ttl == 600]
+        (lease,) = [found for found in client.leases.list().ids if client.leases.time_to_live(found).granted_ttl == 600]
         assert two.get_lock(b"x").break_()
         until(lambda: lease not in client.leases.list().ids)
         assert not held.acquired
