@@ -297,6 +297,33 @@ async def test_a_reload_connects_to_other_members(server: EtcdServer, node: Etcd
         assert await asyncio.to_thread(node.touch_member, RUNNING)  # takes a new lease there
 
 
+async def test_a_reload_uses_files_that_were_missing_the_last_time(
+    server: EtcdServer, node: Etcd3Aio, tmp_path: Path
+) -> None:
+    authority = trustme.CA()
+    files = write_leaf(authority.issue_cert("localhost", "127.0.0.1"), tmp_path, "server")
+    limits = {"loop_wait": 10, "ttl": 30, "retry_timeout": 10}
+    async with EtcdServer(tls=ServerTLS(files["cert"], files["key"])) as other:
+        config = {**limits, "etcd3aio": section(other.endpoint, cacert=str(tmp_path / "ca.pem"))}
+        await asyncio.to_thread(node.reload_config, config)
+        assert node._client.endpoints == (server.endpoint,)
+        write_ca(authority, tmp_path / "ca.pem")
+        await asyncio.to_thread(node.reload_config, config)
+        assert node._client.endpoints == (other.endpoint,)
+        assert await asyncio.to_thread(node.set_config_value, "{}")
+
+
+async def test_a_change_wakes_the_loop_after_values_that_are_no_text(client: Client, node: Etcd3Aio) -> None:
+    for value in (b"\xff", b"[" * 100_000):
+        await client.put(f"{PATH}members/n2", value)
+    await client.delete(f"{PATH}members/n2")
+    await until_true(lambda: node.watch(None, 0.1))
+    while await asyncio.to_thread(node.watch, None, 0.3):
+        pass
+    await client.put(f"{PATH}config", "{}")
+    assert await asyncio.to_thread(node.watch, None, PATIENCE)
+
+
 async def test_patronictl_has_no_lease_and_no_watch(client: Client, server: EtcdServer) -> None:
     before = await client.leases.list()
     async with node_of(server.endpoint, patronictl=True) as dcs:
@@ -361,7 +388,16 @@ async def test_a_certificate_names_the_user(tmp_path: Path) -> None:
                 await asyncio.to_thread(dcs.get_cluster)
 
 
-def test_a_section_that_cannot_be_used_ends_patroni() -> None:
+@pytest.mark.parametrize(
+    ("more", "message"),
+    [
+        ({}, "needs one of: host"),
+        ({"hosts": "m:x"}, "no port"),
+        ({"hosts": "m", "cacert": "/missing/ca.pem"}, "No such file"),
+        ({"hosts": "m", "protocol": "ftp"}, "scheme"),
+    ],
+)
+def test_a_section_that_cannot_be_used_ends_patroni(more: dict[str, Any], message: str) -> None:
     with pytest.raises(PatroniFatalException) as caught:
-        Etcd3Aio({"name": "n1", "scope": "s", "retry_timeout": 10}, get_mpp({}))
-    assert "needs one of: host" in caught.value.value
+        Etcd3Aio({"name": "n1", "scope": "s", "retry_timeout": 10, **more}, get_mpp({}))
+    assert message in caught.value.value

@@ -30,12 +30,13 @@ def test_the_module_is_put_there_and_taken_away(tmp_path: Path) -> None:
     assert not list(tmp_path.iterdir())
 
 
-def test_a_module_of_another_hand_is_left_alone(tmp_path: Path) -> None:
-    (tmp_path / NAME).write_text("# mine\n")
+@pytest.mark.parametrize("text", [b"# mine\n", b"\xff"])
+def test_a_module_of_another_hand_is_left_alone(tmp_path: Path, text: bytes) -> None:
+    (tmp_path / NAME).write_bytes(text)
     for action in (install, uninstall, is_installed):
         with pytest.raises(InstallError, match="move it away"):
             action(tmp_path)
-    assert (tmp_path / NAME).read_text() == "# mine\n"
+    assert (tmp_path / NAME).read_bytes() == text
 
 
 def test_patroni_finds_it(tmp_path: Path) -> None:

@@ -55,7 +55,24 @@ def test_tls_and_plain_text() -> None:
     secured = settings_of({"host": "m1", "cacert": "ca.pem", "cert": "both.pem"}).options()
     assert (secured["tls"].ca, secured["tls"].cert, secured["tls"].key) == ("ca.pem", "both.pem", "both.pem")
     assert secured["allow_insecure_auth"] is False
-    assert settings_of({"host": "m1", "protocol": "https"}).options()["tls"] is not None
+    assert settings_of({"host": "m1", "protocol": "HTTPS"}).options()["tls"] is not None
+
+
+@pytest.mark.parametrize(
+    ("section", "is_allowed"),
+    [
+        ({"host": "m1", "protocol": "http", "cacert": "ca.pem"}, True),
+        ({"url": "http://m1", "cacert": "ca.pem"}, True),
+        ({"srv": "example.com"}, True),
+        ({"srv": "example.com", "protocol": "https"}, False),
+        ({"srv": "example.com", "cacert": "ca.pem"}, False),
+        ({"hosts": ["https://m1"]}, False),
+    ],
+)
+def test_a_password_may_be_sent_in_plain_text_if_the_protocol_is_http(
+    section: dict[str, Any], is_allowed: bool
+) -> None:
+    assert settings_of(section).options()["allow_insecure_auth"] is is_allowed
 
 
 @pytest.mark.parametrize("section", [{"proxy": "http://p"}, {"host": "m1", "use_proxies": True}])
@@ -64,10 +81,29 @@ def test_behind_a_proxy_members_are_not_searched_for(section: dict[str, Any]) ->
     assert settings_of(section).options()["auto_sync"] is None
 
 
-@pytest.mark.parametrize("section", [{}, {"hosts": ""}, {"host": "m1", "key": "k.pem"}])
+@pytest.mark.parametrize(
+    "section",
+    [
+        {},
+        {"hosts": ""},
+        {"host": "m1", "key": "k.pem"},
+        {"hosts": "m1:x"},
+        {"hosts": "m1:99999"},
+        {"hosts": "::1"},
+        {"host": "m1", "port": "x"},
+        {"url": "http://m1:x"},
+    ],
+)
 def test_a_section_that_cannot_be_used(section: dict[str, Any]) -> None:
     with pytest.raises(SettingsError):
         settings_of(section)
+
+
+def test_an_error_does_not_show_a_password() -> None:
+    with pytest.raises(SettingsError) as caught:
+        settings_of({"url": "http://web:secret/x@m1"})
+    assert "secret" not in f"{caught.value!r} {caught.value.__cause__!r}"
+    assert "secret" not in repr(settings_of({"url": "http://web:secret@m1"}))
 
 
 def member(state: str, **more: object) -> str:

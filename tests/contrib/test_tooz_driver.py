@@ -14,7 +14,6 @@ import pytest
 import tooz
 import trustme
 from anyio.from_thread import BlockingPortal, start_blocking_portal
-from oslo_utils import netutils
 from tooz.coordination import (
     GroupNotCreated,
     GroupNotEmpty,
@@ -25,9 +24,9 @@ from tooz.coordination import (
     ToozConnectionError,
 )
 
-from etcd_aio.contrib.tooz import EtcdDriver
 from etcd_aio.sync import Client
 from etcd_aio.testing import EtcdCluster, EtcdServer, ServerTLS
+from tests.contrib.coordinators import Start, coordinators, until
 from tests.support.auth import QUICK_LOGINS, WEB, enable_auth
 from tests.support.certificates import write_ca, write_leaf
 from tests.support.servers import QUICK_ELECTIONS
@@ -35,7 +34,6 @@ from tests.support.servers import QUICK_ELECTIONS
 pytestmark = pytest.mark.cluster
 
 _numbers = count()
-Start = Callable[..., EtcdDriver]
 
 
 @pytest.fixture(scope="module")
@@ -50,39 +48,11 @@ def server(portal: BlockingPortal) -> Iterator[EtcdServer]:
         yield server
 
 
-@contextmanager
-def coordinators(hosts: str) -> Iterator[Start]:
-    """Start coordinators; all are stopped at the end."""
-    started: list[EtcdDriver] = []
-
-    def start(member: bytes, **options: Any) -> EtcdDriver:
-        url = f"etcd3+aio://{hosts}"
-        driver = EtcdDriver(member, netutils.urlsplit(url), {name: [value] for name, value in options.items()})
-        started.append(driver)
-        driver.start()
-        return driver
-
-    try:
-        yield start
-    finally:
-        for driver in started:
-            if driver.is_started:
-                driver.stop()
-
-
 @pytest.fixture
 def start(server: EtcdServer) -> Iterator[Start]:
     """Coordinators with a namespace of their own."""
     with coordinators(f"{server.endpoint.removeprefix('http://')}/test-{next(_numbers)}") as start:
         yield start
-
-
-def until(condition: Callable[[], object]) -> None:
-    """Wait for what takes seconds at most."""
-    end = time.monotonic() + 60
-    while not condition():
-        assert time.monotonic() < end, "it has not come true"
-        time.sleep(0.05)
 
 
 def test_identifiers_with_slashes_are_apart(start: Start) -> None:

@@ -18,7 +18,7 @@ from anyio.from_thread import BlockingPortal, start_blocking_portal
 
 from etcd_aio.contrib.torch.parameters import read_parameters
 from etcd_aio.contrib.torch.run_lease import RunLease
-from etcd_aio.contrib.torch.shared_keys import SharedKeys
+from etcd_aio.contrib.torch.shared_keys import SharedKeys, binary
 from etcd_aio.contrib.torch.state import CorruptStateError, SavedState
 from etcd_aio.contrib.torch.swaps import Swaps
 from etcd_aio.errors import EtcdTimeoutError
@@ -126,7 +126,7 @@ def test_a_state_is_replaced_by_its_token(client: Client) -> None:
     assert second is not None
     assert second[::2] == (b"y", True)
     assert second[1] != first[1]
-    for token in (first[1], "invalid", 0, -1, True):
+    for token in (first[1], "invalid", 0, -1, True, 1 << 63):
         assert state_of(client).set(b"z", token) == (*second[:2], False)
 
 
@@ -253,6 +253,32 @@ def test_a_wait_ends_with_the_last_key(client: Client, number: int) -> None:
     found = keys.wait(wanted, 60)
     thread.join()
     assert found == {key: b"v" + key for key in wanted}
+
+
+def test_a_wait_goes_on_in_a_store_that_was_wiped(portal: BlockingPortal) -> None:
+    with portal.wrap_async_context_manager(EtcdServer()) as server, Client(server.endpoint) as client:
+        for number in range(10):
+            keys_of(client).set(b"other", b"%d" % number)
+        found: list[object] = []
+        thread = threading.Thread(target=lambda: found.append(keys_of(client).wait([b"k"], 60)))
+        thread.start()
+        time.sleep(0.3)
+        portal.call(partial(server.restart, wipe=True))
+        time.sleep(0.5)
+        keys_of(client).set(b"k", b"v")
+        thread.join()
+        assert found == [{b"k": b"v"}]
+
+
+def test_only_texts_bytes_and_whole_numbers_are_taken(client: Client) -> None:
+    assert [binary("ö"), binary(bytearray(b"x")), binary([1, 2])] == ["ö".encode(), b"x", b"\1\2"]
+    for other in (5, True, None, 1.5):
+        with pytest.raises(TypeError):
+            binary(other)  # type: ignore[arg-type]
+    for number in (1.5, "1", None):
+        with pytest.raises(TypeError):
+            keys_of(client).add(b"n", number)  # type: ignore[arg-type]
+    assert not keys_of(client).check([b"n"])
 
 
 def test_a_wait_that_is_too_long(client: Client) -> None:

@@ -45,6 +45,10 @@ def test_tls(config: dict[str, str], tls: TLS | None) -> None:
     assert options["endpoints"] == ["http://m1" if tls is None else "https://m1"]
 
 
+def test_no_password_is_shown() -> None:
+    assert "secret" not in repr(read_parameters("m1", {"user": "u", "password": "secret"}))
+
+
 def test_a_user(tmp_path: Path) -> None:
     file = tmp_path / "password"
     file.write_text("secret\n")
@@ -61,6 +65,11 @@ def test_a_user(tmp_path: Path) -> None:
         ({"read_timeout": "0"}, "^The read timeout must be a positive integer.$"),
         ({"read_timeout": "soon"}, "^The read timeout must be a positive integer.$"),
         ({"user": "u"}, "needs the option password_file"),
+        ({"password": "p"}, "need the option user"),
+        ({"password_file": "/missing/file"}, "need the option user"),
+        ({"user": "u", "password_file": "/missing/file"}, "password_file.*No such file.*/missing/file"),
+        ({"ssl_cert_key": "key.pem"}, "needs the option ssl_cert"),
+        ({"server_name": "etcd"}, "need the protocol HTTPS"),
         ({"allow_insecure_auth": "perhaps"}, "must be true or false"),
     ],
 )

@@ -23,7 +23,7 @@ from etcd_aio.contrib.patroni.clusters import by_name, cluster_of
 from etcd_aio.contrib.patroni.session import Session
 from etcd_aio.contrib.patroni.settings import Settings, SettingsError, settings_of
 from etcd_aio.contrib.patroni.watched import Watched
-from etcd_aio.errors import LeaseNotFoundError, ServerError
+from etcd_aio.errors import ConfigError, LeaseNotFoundError, ServerError
 from etcd_aio.sync import Client
 
 try:
@@ -65,14 +65,14 @@ class Etcd3Aio(AbstractDCS):  # type: ignore[misc] # as above
         self._has_failed = False
         try:
             self._connect(settings_of(config))
-        except SettingsError as error:
+        except (SettingsError, ConfigError) as error:
             raise PatroniFatalException(str(error)) from error
         if not self._ctl:
             self._begin()
 
     def _connect(self, settings: Settings) -> None:
-        self._settings = settings
         self._client = Client(settings.endpoints or None, timeout=self._retry_timeout, **settings.options())
+        self._settings = settings  # those in use: a reload tries again what has failed
         self._watched: Watched | None = None
         if not self._ctl:
             own = self.client_path("")

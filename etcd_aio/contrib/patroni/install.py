@@ -46,7 +46,7 @@ def is_installed(where: Path) -> bool:
     path = where / NAME
     if not path.exists():
         return False
-    if path.read_text() != TEXT:
+    if path.read_bytes().splitlines() != TEXT.encode().splitlines():
         raise InstallError(f"{path} is not the one that this command makes: move it away first")
     return True
 

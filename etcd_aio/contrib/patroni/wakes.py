@@ -38,6 +38,6 @@ def _state(member: str | None) -> object:
     """The part of a member that counts."""
     try:
         found = json.loads(member or "null")
-    except ValueError:
+    except (ValueError, RecursionError):
         return member
     return (found.get("state"), found.get("role")) if isinstance(found, dict) else found

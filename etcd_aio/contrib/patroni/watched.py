@@ -86,11 +86,11 @@ class Watched:
 
     def _follow(self, cache: Cache[KeyValue]) -> None:
         changes = cache.changes()
-        values = {self._short(kv.key): kv.text() for kv in cache.range().values()}
+        values = {self._short(kv.key): _text(kv) for kv in cache.range().values()}
         self._cache = cache
         self._wake()  # what has changed before is not known
         for _, changed in changes:
-            found = {self._short(key): None if kv is None else kv.text() for key, kv in changed.items()}
+            found = {self._short(key): None if kv is None else _text(kv) for key, kv in changed.items()}
             is_reason = wakes(found, values, self._name)
             for key, value in found.items():
                 if value is None:
@@ -104,3 +104,8 @@ class Watched:
 
     def _short(self, key: bytes) -> str:
         return key.decode(errors="replace").removeprefix(self._own)
+
+
+def _text(kv: KeyValue) -> str:
+    """The value, to be compared: another program may have written what is no text."""
+    return kv.value.decode(errors="replace")

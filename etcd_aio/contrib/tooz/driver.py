@@ -4,6 +4,7 @@ Groups are read at each `run_watchers`, so one call of it sees all that was ackn
 """
 
 import functools
+import os
 import time
 from collections.abc import Callable
 from datetime import datetime
@@ -22,10 +23,11 @@ from tooz.coordination import (
 from etcd_aio.contrib.tooz.elections import Elections
 from etcd_aio.contrib.tooz.errors import translated
 from etcd_aio.contrib.tooz.groups import Groups, Member, quoted
-from etcd_aio.contrib.tooz.lock import EtcdLock
+from etcd_aio.contrib.tooz.lock import EtcdLock, Locks
 from etcd_aio.contrib.tooz.membership import Membership
 from etcd_aio.contrib.tooz.silence import Silence
 from etcd_aio.contrib.tooz.url import read_settings
+from etcd_aio.errors import NoSpaceError
 from etcd_aio.sync import Client
 
 P = ParamSpec("P")
@@ -59,9 +61,10 @@ class EtcdDriver(CoordinationDriverCachedRunWatchers, CoordinationDriverWithExec
             self._settings = read_settings(parsed_url.netloc, parsed_url.path, self._options)
         self._open: tuple[Client, Groups, Membership] | None = None
         self._elections = Elections(self._client, self._member_id, self._settings.lock_timeout)
-        self._held: set[EtcdLock] = set()
+        self._locks = Locks()
         self._silence = Silence()
         self._is_stopping = False
+        self._process = 0
 
     # Its life.
 
@@ -77,31 +80,38 @@ class EtcdDriver(CoordinationDriverCachedRunWatchers, CoordinationDriverWithExec
                 client.close()
                 raise
         self._open = client, Groups(client, settings.call_timeout), membership
-        self._is_stopping = False
+        self._process = os.getpid()
 
     def stop(self) -> None:
         """Leave all groups, release all locks, and close the connections."""
         self._is_stopping = True
         self._joined_groups.clear()  # they are left at once, with the lease
-        super().stop()
+        try:
+            super().stop()
+        finally:
+            self._is_stopping = False
 
     def _stop(self) -> None:
         client, _, membership = self._parts()
-        for lock in list(self._held):
-            lock.end()
-        self._held.clear()
-        self._elections.end()
-        membership.end()
+        until = time.monotonic() + self._settings.call_timeout
+        with translated():
+            membership.end()
+            self._locks.end(until)
+            self._elections.end(until)
+            client.close()
         self._open = None
-        client.close()
         super()._stop()
 
     def _parts(self) -> tuple[Client, Groups, Membership]:
         if self._open is None:
             raise ToozError("the coordinator is not started")
+        if self._process != os.getpid():
+            raise ToozError("the coordinator was started before a fork: start another one in the child process")
         return self._open
 
     def _client(self) -> Client:
+        if self._is_stopping:
+            raise ToozError("the coordinator is stopping")
         return self._parts()[0]
 
     def _groups(self) -> Groups:
@@ -118,6 +128,7 @@ class EtcdDriver(CoordinationDriverCachedRunWatchers, CoordinationDriverWithExec
             with translated():
                 return function(*arguments, **keywords)
 
+        self._parts()  # in a forked child the thread is missing
         return CoordinatorResult(self._executor.submit(run))
 
     def heartbeat(self) -> float:
@@ -185,9 +196,12 @@ class EtcdDriver(CoordinationDriverCachedRunWatchers, CoordinationDriverWithExec
         """The members of a group, without those that are silent, which are removed."""
         groups, began = self._groups(), time.monotonic()
         members = groups.members(group)
-        for name in self._silence.read(group, members, began, time.monotonic()):
-            if groups.remove_silent(group, name, members[name].revision):
-                del members[name]
+        try:
+            for name in self._silence.read(group, members, began, time.monotonic()):
+                if groups.remove_silent(group, name, members[name].revision):
+                    del members[name]
+        except NoSpaceError:  # the cause of the silence
+            self._silence.forget(group)
         return members
 
     def get_member_capabilities(self, group_id: bytes, member_id: bytes) -> CoordinatorResult[Capabilities | None]:
@@ -204,10 +218,10 @@ class EtcdDriver(CoordinationDriverCachedRunWatchers, CoordinationDriverWithExec
 
     def run_watchers(self, timeout: float | None = None) -> list[Any]:
         """Call the functions for what has changed since the last time, and be elected where there is no leader."""
-        before = set(self._joined_groups)
+        membership, before = self._membership(), set(self._joined_groups)
         results = super().run_watchers(timeout)
         for group in before - self._joined_groups:
-            self._membership().was_left(group)
+            membership.was_left(group)
         return results + self._run_elections()
 
     # Elections.
@@ -238,7 +252,7 @@ class EtcdDriver(CoordinationDriverCachedRunWatchers, CoordinationDriverWithExec
 
     def get_lock(self, name: bytes) -> EtcdLock:
         """See tooz."""
-        return EtcdLock(name, f"locks/{quoted(_binary(name))}", self._client, self._settings.lock_timeout, self._held)
+        return EtcdLock(name, f"locks/{quoted(_binary(name))}", self._client, self._settings.lock_timeout, self._locks)
 
 
 def _binary(identifier: str | bytes) -> bytes:

@@ -5,6 +5,7 @@ alive until the coordinator stands down or stops.
 """
 
 import logging
+import time
 from collections.abc import Callable
 from contextlib import suppress
 from typing import TYPE_CHECKING, Final
@@ -56,10 +57,12 @@ class Elections:
             lock.release()
         return was_held
 
-    def end(self) -> None:
-        """Give all leaderships up."""
+    def end(self, until: float) -> None:
+        """Give all leaderships up. If etcd does not answer until a monotonic time, the others end with their leases."""
         for group in list(self._led):
-            self.stand_down(group)
+            if time.monotonic() < until:
+                self.stand_down(group)
+        self._led.clear()
 
     def leader(self, group: bytes) -> bytes | None:
         """The member that leads the group, if there is one."""

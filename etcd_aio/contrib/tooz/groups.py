@@ -59,9 +59,16 @@ class Member:
 
     @classmethod
     def read(cls, kv: KeyValue) -> "Member":
-        """The member that a key says."""
-        capabilities, created_at, updated_at, ttl = utils.loads(kv.value)
-        return cls(capabilities, created_at, updated_at, ttl, kv.mod_revision)
+        """The member that a key says.
+
+        Raises:
+            SerializationError: it says something else.
+        """
+        try:
+            capabilities, created_at, updated_at, ttl = utils.loads(kv.value)
+            return cls(capabilities, float(created_at), float(updated_at), int(ttl), kv.mod_revision)
+        except (utils.SerializationError, TypeError, ValueError) as error:
+            raise utils.SerializationError(f"{kv.key!r} is not a member of a group: {error}") from error
 
     def value(self) -> bytes:
         """The value of its key."""
@@ -93,7 +100,7 @@ class Groups:
         put = op.put(key, request)
         result = self._write(self._store.txn().when(Key(key).missing).then(put).otherwise(present))
         if not result and not _has_value(result[present], request):
-            raise GroupAlreadyExist(group)
+            raise GroupAlreadyExist(_text(group))
 
     def delete(self, group: bytes) -> None:
         """Delete a group that has no members.
@@ -105,14 +112,14 @@ class Groups:
         key, members = _group_key(group), _members_prefix(group)
         found = self._store.get(key)
         if found is None:
-            raise GroupNotCreated(group)
+            raise GroupNotCreated(_text(group))
         is_same = Key(key).create_revision == found.create_revision
         present = op.get(key)
         deletion = self._store.txn().when(is_same, Key(prefix=members).missing).then(op.delete(key))
         result = self._write(deletion.otherwise(present))
         kv = None if result else result[present]
         if kv is not None and kv.create_revision == found.create_revision:
-            raise GroupNotEmpty(group)
+            raise GroupNotEmpty(_text(group))
 
     def destroy(self, group: bytes) -> None:
         """Delete a group with its members, if it exists."""
@@ -147,8 +154,8 @@ class Groups:
         if result or _has_value(result[present], value, lease):
             return
         if result[get_group] is None:
-            raise GroupNotCreated(group)
-        raise MemberAlreadyExist(group, member)
+            raise GroupNotCreated(_text(group))
+        raise MemberAlreadyExist(_text(group), _text(member))
 
     def leave(self, group: bytes, member: bytes) -> None:
         """End a membership.
@@ -172,11 +179,16 @@ class Groups:
         return missing
 
     def remove_silent(self, group: bytes, member: bytes, revision: int) -> bool:
-        """Remove a member that has sent no heartbeat since a revision. Returns whether it is gone."""
-        key = _member_key(group, member)
-        present = op.get(key)
-        removal = self._store.txn().when(Key(key).mod_revision == revision).then(op.delete(key)).otherwise(present)
-        result = self._write(removal)
+        """Remove a member that has sent no heartbeat since a revision. Returns whether it is gone.
+
+        Raises:
+            NoSpaceError: the store is full. It would allow a deletion alone, but refuses heartbeats, too: so this
+                writes, as they do.
+        """
+        group_key, key = _group_key(group), _member_key(group, member)
+        write, present = op.put(group_key, ignore_value=True), op.get(key)
+        removal = self._store.txn().when(Key(group_key).exists, Key(key).mod_revision == revision)
+        result = self._write(removal.then(write, op.delete(key)).otherwise(present))
         return result.succeeded or result[present] is None
 
     def members(self, group: bytes) -> dict[bytes, Member]:
@@ -189,7 +201,7 @@ class Groups:
         listed = op.range(prefix=prefix)
         result = self._store.txn().when(Key(_group_key(group)).exists).then(listed).commit()
         if not result:
-            raise GroupNotCreated(group)
+            raise GroupNotCreated(_text(group))
         return {unquote_to_bytes(kv.key[len(prefix) :]): Member.read(kv) for kv in result[listed].kvs}
 
     def member(self, group: bytes, member: bytes) -> Member:
@@ -212,7 +224,7 @@ class Groups:
         is_same = Key(found.key).create_revision == found.create_revision
         put = op.put(found.key, value, ignore_lease=True)
         if not self._write(self._store.txn().when(is_same).then(put)):
-            raise MemberNotJoined(group, member)
+            raise MemberNotJoined(_text(group), _text(member))
 
     def _write(self, txn: Txn) -> TxnResult:
         return commit_until_answered(txn, self._timeout)
@@ -220,8 +232,13 @@ class Groups:
     def _find(self, group: bytes, member: bytes) -> KeyValue:
         found = self._store.get(_member_key(group, member))
         if found is None:
-            raise MemberNotJoined(group, member)
+            raise MemberNotJoined(_text(group), _text(member))
         return found
+
+
+def _text(identifier: bytes) -> str:
+    """The identifier in an error of tooz, which would decode it."""
+    return identifier.decode(errors="backslashreplace")
 
 
 def _group_key(group: bytes) -> str:

@@ -7,13 +7,14 @@ for the first one.
 """
 
 import logging
+import math
 import threading
 import time
-from collections.abc import Callable, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from typing import Final
 
-from tooz import locking, utils
+from tooz import ToozError, locking, utils
 
 from etcd_aio import Key, op
 from etcd_aio.concurrency import Contender
@@ -23,6 +24,7 @@ from etcd_aio.sync import Store
 from etcd_aio.sync.concurrency import Lock, RWLock
 
 _log: Final = logging.getLogger("etcd_aio.tooz")
+_GIVING_BACK: Final = 1.0  # seconds; those that wait longer are cancelled when the client is closed
 
 
 class EtcdLock(locking.Lock):
@@ -33,16 +35,16 @@ class EtcdLock(locking.Lock):
         key: its name in etcd.
         store: gives the client, or raises if the coordinator is not started.
         ttl: seconds that it outlives a crash of the process, unless `acquire` has a `timeout`.
-        held: gets this lock while it is held.
+        locks: those of the coordinator.
     """
 
-    def __init__(self, name: bytes, key: str, store: Callable[[], Store], ttl: int, held: "set[EtcdLock]") -> None:
+    def __init__(self, name: bytes, key: str, store: Callable[[], Store], ttl: int, locks: "Locks") -> None:
         super().__init__(name)
         self._key = key
         self._store = store
         self._ttl = ttl
-        self._all_held = held
-        self._mutex = threading.Lock()
+        self._locks = locks
+        self._mutex = threading.RLock()  # a signal handler may stop the coordinator
         self._held: Lock | None = None
         self._shares = 0  # how often it is held; more than once only if it is shared
         self._is_shared = False
@@ -51,7 +53,8 @@ class EtcdLock(locking.Lock):
     def acquired(self) -> bool:
         """Whether the lock is held now, by the clock of this process."""
         held = self._held
-        return held is not None and held.is_held
+        with translated():
+            return held is not None and held.is_held
 
     def acquire(self, blocking: bool | float = True, shared: bool = False, timeout: int | None = None) -> bool:
         """Acquire the lock.
@@ -75,11 +78,17 @@ class EtcdLock(locking.Lock):
             waits = False
         with translated():
             line = self._line(self._ttl if timeout is None else timeout)
-            acquired = _stand(line, shared, waits, seconds)
-            if acquired is None:
-                return False
-            self._keep(acquired, shared)
-            return True
+            with self._locks.acquiring():
+                acquired = _stand(line, shared, waits, seconds)
+                if acquired is None:
+                    return False
+                self._keep(acquired, shared)
+                try:
+                    self._store()
+                except ToozError:  # the coordinator has been stopped meanwhile
+                    self.end()
+                    raise
+                return True
 
     def release(self) -> bool:
         """Release the lock. Returns False if it is not held, also if it was lost or broken."""
@@ -91,7 +100,7 @@ class EtcdLock(locking.Lock):
             if self._shares:
                 return True
             self._held = None
-            self._all_held.discard(self)
+            self._locks.held.discard(self)
         with translated():
             try:
                 return self._is_held_in_etcd(held)
@@ -122,18 +131,27 @@ class EtcdLock(locking.Lock):
         """Whether it is held. The client renews it by itself."""
         return self.acquired
 
-    def end(self) -> None:
-        """Release it, however often it is held, since its coordinator stops."""
+    def end(self, until: float = math.inf) -> None:
+        """Release it, however often it is held, since its coordinator stops; after a monotonic time only here."""
         with self._mutex:
             held, self._held = self._held, None
-        if held is not None:
+            self._locks.held.discard(self)
+        if held is not None and time.monotonic() < until:
             _end(held)
 
     def _line(self, ttl: int) -> RWLock:
         return self._store().rwlock(self._key, ttl=ttl, on_lost=self._lost)
 
     def _lost(self, error: EtcdError) -> None:
+        """Log it, and let the lease go, which is kept alive until then."""
         _log.warning("%s", error)
+        with self._mutex:
+            lost = self._held
+            if lost is None or lost.is_held:  # it has been acquired again
+                return
+            self._held = None
+            self._locks.held.discard(self)
+        _end(lost)
 
     def _share(self) -> bool:
         """Acquire it once more, if it is shared already."""
@@ -151,7 +169,7 @@ class EtcdLock(locking.Lock):
             else:
                 superfluous = self._held  # that was lost
                 self._held, self._is_shared, self._shares = acquired, shared, 1
-                self._all_held.add(self)
+                self._locks.held.add(self)
         if superfluous is not None:
             _end(superfluous)
 
@@ -161,6 +179,42 @@ class EtcdLock(locking.Lock):
         except LockError:  # it was lost
             return False
         return bool(self._store().txn().when(is_held).commit())
+
+
+class Locks:
+    """The locks of a coordinator.
+
+    Attributes:
+        held: those that are held.
+    """
+
+    def __init__(self) -> None:
+        self.held: set[EtcdLock] = set()
+        self._changed = threading.Condition()
+        self._acquiring = 0
+
+    @contextmanager
+    def acquiring(self) -> Iterator[None]:
+        """A block in which a lock is acquired."""
+        with self._changed:
+            self._acquiring += 1
+        try:
+            yield
+        finally:
+            with self._changed:
+                self._acquiring -= 1
+                self._changed.notify_all()
+
+    def end(self, until: float) -> None:
+        """Release all, since the coordinator stops. A thread that gets one of them by that gives it back.
+
+        Args:
+            until: a monotonic time. If etcd does not answer until then, the others end with their leases.
+        """
+        for lock in list(self.held):
+            lock.end(until)
+        with self._changed:
+            self._changed.wait_for(lambda: not self._acquiring, _GIVING_BACK)
 
 
 def _stand(line: RWLock, shared: bool, waits: bool, seconds: float | None) -> Lock | None:

@@ -8,14 +8,13 @@ import logging
 import threading
 import time
 from collections.abc import Callable
-from contextlib import suppress
 from typing import Final
 
 from tooz.coordination import Capabilities, GroupNotCreated, MemberAlreadyExist
 
 from etcd_aio.contrib.answers import until_answered
 from etcd_aio.contrib.tooz.groups import Groups
-from etcd_aio.errors import EtcdError, LeaseNotFoundError
+from etcd_aio.errors import ClientUsageError, EtcdError, LeaseNotFoundError
 from etcd_aio.sync import Store
 
 _log: Final = logging.getLogger("etcd_aio.tooz")
@@ -41,13 +40,13 @@ class Membership:
         self._ttl = ttl
         self._timeout = timeout
         self._clock = clock
-        self._lock = threading.Lock()  # of the lease: heartbeats come from a thread of their own
+        self._lock = threading.RLock()  # of the lease: heartbeats come from a thread; a signal handler may stop them
         self._joined: dict[bytes, Capabilities | None] = {}
         self._lease, self._until = 0, 0.0
 
     @property
     def is_alive(self) -> bool:
-        """Whether etcd has the lease, by the clock of this process."""
+        """Whether the last heartbeat still counts, by the clock of this process: etcd has the lease, and all groups."""
         return self._clock() < self._until
 
     @property
@@ -61,10 +60,15 @@ class Membership:
             self._grant()
 
     def end(self) -> None:
-        """Leave all groups at once. If etcd does not answer, it does so when the lease ends."""
-        with self._lock, suppress(EtcdError):
+        """Leave all groups at once. If etcd does not answer, they are left when the lease ends."""
+        with self._lock:
+            try:
+                self._leases.revoke(self._lease)
+            except ClientUsageError:  # as in a coroutine: it was not asked
+                raise
+            except EtcdError:
+                pass
             self._joined.clear()
-            self._leases.revoke(self._lease)
 
     def beat(self) -> None:
         """Renew the lease, or get another one and join the groups again."""
@@ -102,21 +106,23 @@ class Membership:
     def _grant(self) -> None:
         began = self._clock()
         granted = until_answered(lambda seconds: self._leases.grant(self._ttl, timeout=seconds), self._timeout)
-        self._lease, self._until = granted.id, began + granted.ttl
+        self._lease, self._until = granted.id, began + self._ttl
 
     def _join(self, group: bytes, capabilities: Capabilities | None) -> None:
         self._groups.join(group, self._member, capabilities, self._lease, self._ttl)
         self._joined[group] = capabilities
 
     def _beat(self) -> None:
-        was_alive, began = self.is_alive, self._clock()
+        began = self._clock()
         try:
-            self._until = began + self._leases.keep_alive_once(self._lease).ttl
+            self._leases.keep_alive_once(self._lease)
         except LeaseNotFoundError:
             self._grant()
             was_alive, missing = False, list(self._joined)
         else:
             missing = self._groups.beat(self._joined, self._member, self._lease)
+            was_alive = self.is_alive  # now: it may have been on the way for long, and been taken for silent meanwhile
+            self._until = began + self._ttl
         for group in missing:
             capabilities = self._joined.pop(group)
             if not was_alive:  # else another client has let it leave

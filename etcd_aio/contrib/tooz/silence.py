@@ -46,3 +46,7 @@ class Silence:
             now[name] = heard
         self._heard[group] = now
         return silent
+
+    def forget(self, group: bytes) -> None:
+        """Begin anew with a group whose members could not send heartbeats."""
+        self._heard.pop(group, None)

@@ -7,6 +7,7 @@ Besides the options of the driver, these are the options of `Client`, by their n
 """
 
 from collections.abc import Mapping
+from dataclasses import field
 from typing import Any, Final
 from urllib.parse import quote, urlencode
 
@@ -35,8 +36,8 @@ class Settings:
         call_timeout: seconds for a call.
     """
 
-    url: str
-    options: Mapping[str, Any]
+    url: str = field(repr=False)  # has the password
+    options: Mapping[str, Any] = field(repr=False)
     membership_timeout: int
     lock_timeout: int
     call_timeout: int
@@ -76,7 +77,7 @@ def _seconds(options: dict[str, Any], name: str, default: int) -> int:
     value = options.pop(name, default)
     try:
         seconds = int(value)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         seconds = 0
     if seconds < 1:
         raise ConfigError(f"option {name} of the coordinator must be whole seconds, at least 1, not {value!r}")

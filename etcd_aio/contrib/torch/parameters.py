@@ -1,6 +1,7 @@
 """Parameters: what `--rdzv-endpoint` and `--rdzv-conf` say about the client. Pure, but for the file of the password."""
 
 from collections.abc import Mapping
+from dataclasses import field
 from pathlib import Path
 from typing import Any, Final
 
@@ -30,7 +31,7 @@ class Parameters:
 
     endpoints: tuple[str, ...]
     tls: TLS | None
-    auth: tuple[str, str] | None
+    auth: tuple[str, str] | None = field(repr=False)
     allow_insecure_auth: bool
     read_timeout: int
     prefix: str
@@ -86,22 +87,29 @@ def _read_timeout(config: Mapping[str, Any]) -> int:
 
 def _tls(config: Mapping[str, Any]) -> TLS | None:
     ca, cert, key, name = (config.get(word) or None for word in ("ca_cert", "ssl_cert", "ssl_cert_key", "server_name"))
+    if key and not cert:
+        raise ValueError("The option ssl_cert_key needs the option ssl_cert.")
     protocol = str(config.get("protocol", "https" if ca or cert else "http")).strip().lower()
     if protocol == "https":
         return TLS(ca=ca, cert=cert, key=key, server_name=name)
     if protocol != "http":
         raise ValueError("The protocol must be HTTP or HTTPS.")
-    if ca or cert:
-        raise ValueError("The options ca_cert and ssl_cert need the protocol HTTPS.")
+    if ca or cert or name:
+        raise ValueError("The options ca_cert, ssl_cert and server_name need the protocol HTTPS.")
     return None
 
 
 def _auth(config: Mapping[str, Any]) -> tuple[str, str] | None:
     user, password, file = (config.get(word) for word in ("user", "password", "password_file"))
     if not user:
+        if password or file:
+            raise ValueError("The options password and password_file need the option user.")
         return None
     if file:
-        password = Path(str(file)).read_text().rstrip("\r\n")
+        try:
+            password = Path(str(file)).read_text().rstrip("\r\n")
+        except OSError as error:
+            raise ValueError(f"The password_file cannot be read: {error}") from error
     if not password:
         raise ValueError("The option user needs the option password_file, or password.")
     return str(user), str(password)

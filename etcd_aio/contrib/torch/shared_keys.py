@@ -6,14 +6,16 @@ A wait reads the keys, and follows a watch from that revision on, so nothing is 
 import random
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Final, TypeVar
+from operator import index
+from typing import Final, TypeAlias, TypeVar
 
 from etcd_aio import KeyValue, op
 from etcd_aio.contrib.torch.swaps import Swaps
-from etcd_aio.errors import CompactedError, EtcdTimeoutError
+from etcd_aio.errors import CompactedError, EtcdTimeoutError, StoreRolledBackError
 from etcd_aio.sync import Store
 
 T = TypeVar("T")
+Text: TypeAlias = "str | bytes | bytearray | Sequence[int]"
 
 _MOST_READS: Final = 100  # in a txn; etcd allows 128 operations by default
 _PREFIX: Final = b"keys/"
@@ -44,6 +46,7 @@ class SharedKeys:
 
     def add(self, key: bytes, number: int) -> int:
         """Add to the decimal number of a key, which is 0 if it is missing. Returns the sum."""
+        number = index(number)
 
         def add(present: bytes | None) -> tuple[bytes, int]:
             total = int(present or 0) + number
@@ -115,7 +118,7 @@ class SharedKeys:
             ) as watcher:
                 while absent:
                     absent.discard(watcher.next(timeout=max(0.001, end - self._clock())).key)
-        except (CompactedError, EtcdTimeoutError):  # the keys are read again
+        except (CompactedError, StoreRolledBackError, EtcdTimeoutError):  # the keys are read again
             return
 
     def _read(self, keys: Iterable[bytes]) -> tuple[dict[bytes, bytes | None], int]:
@@ -145,6 +148,17 @@ class SharedKeys:
             kv = swap.present
             time.sleep(random.uniform(0, longest))
             longest = min(2 * longest, _LONGEST_PAUSE)
+
+
+def binary(text: Text) -> bytes:
+    """A key or a value as torch gives it.
+
+    Raises:
+        TypeError: it is a number, of which `bytes` would make so many zeros, or something else.
+    """
+    if isinstance(text, int):
+        raise TypeError(f"a key or a value must be a text or bytes, not {type(text).__name__}")
+    return text.encode() if isinstance(text, str) else bytes(text)
 
 
 def _value(kv: KeyValue | None) -> bytes | None:

@@ -51,7 +51,7 @@ class SavedState:
             CorruptStateError: the token does not match, and the key has something else than a state.
         """
         revision = 0 if token is None else token
-        if type(revision) is not int or (revision <= 0 and token is not None):
+        if type(revision) is not int or not (token is None or 0 < revision < 1 << 63):
             found = self.get()
             return None if found is None else (*found, False)
         swap = self._swaps.swap(self._key, revision, _MAGIC + state)

@@ -1,14 +1,12 @@
 """EtcdStore: a Store of torch.distributed in etcd."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from datetime import timedelta
-from typing import Any, TypeAlias
+from typing import Any
 
 from torch.distributed import Store  # pyright: ignore[reportMissingImports]
 
-from etcd_aio.contrib.torch.shared_keys import SharedKeys
-
-Text: TypeAlias = "str | bytes | bytearray | Sequence[int]"
+from etcd_aio.contrib.torch.shared_keys import SharedKeys, Text, binary
 
 
 class EtcdStore(Store):
@@ -27,7 +25,7 @@ class EtcdStore(Store):
 
     def set(self, key: Text, value: Text) -> None:
         """Set a key."""
-        self._keys.set(_binary(key), _binary(value))
+        self._keys.set(binary(key), binary(value))
 
     def get(self, key: Text) -> bytes:
         """Wait for a key, and return its value.
@@ -35,19 +33,19 @@ class EtcdStore(Store):
         Raises:
             LookupError: it was not set in time.
         """
-        return self._keys.wait([_binary(key)], self.timeout.total_seconds())[_binary(key)]
+        return self._keys.wait([binary(key)], self.timeout.total_seconds())[binary(key)]
 
     def add(self, key: Text, num: int) -> int:
         """Add to a number, which is 0 at first. Returns the sum."""
-        return self._keys.add(_binary(key), num)
+        return self._keys.add(binary(key), num)
 
     def compare_set(self, key: Text, expected_value: Text, desired_value: Text) -> bytes:
         """Set a key if it has the expected value. Returns the value that it has then."""
-        return self._keys.compare_set(_binary(key), _binary(expected_value), _binary(desired_value))
+        return self._keys.compare_set(binary(key), binary(expected_value), binary(desired_value))
 
     def delete_key(self, key: Text) -> bool:
         """Delete a key. Returns whether it was there."""
-        return self._keys.delete(_binary(key))
+        return self._keys.delete(binary(key))
 
     def num_keys(self) -> int:
         """The number of keys."""
@@ -55,7 +53,7 @@ class EtcdStore(Store):
 
     def check(self, keys: Iterable[Text]) -> bool:
         """Whether all keys are there."""
-        return self._keys.check(map(_binary, keys))
+        return self._keys.check(map(binary, keys))
 
     def wait(self, keys: Iterable[Text], override_timeout: timedelta | None = None) -> None:
         """Wait for keys.
@@ -64,15 +62,15 @@ class EtcdStore(Store):
             LookupError: they were not set in time.
         """
         timeout = self.timeout if override_timeout is None else override_timeout
-        self._keys.wait(map(_binary, keys), timeout.total_seconds())
+        self._keys.wait(map(binary, keys), timeout.total_seconds())
 
     def append(self, key: Text, value: Text) -> None:
         """Append to the value of a key."""
-        self._keys.append(_binary(key), _binary(value))
+        self._keys.append(binary(key), binary(value))
 
     def multi_get(self, keys: Iterable[Text]) -> list[bytes]:
         """Wait for keys, and return their values."""
-        wanted = list(map(_binary, keys))
+        wanted = list(map(binary, keys))
         found = self._keys.wait(wanted, self.timeout.total_seconds())
         return [found[key] for key in wanted]
 
@@ -93,7 +91,3 @@ class EtcdStore(Store):
     compareSet: Any = compare_set  # noqa: N815 - torch's older names
     deleteKey: Any = delete_key  # noqa: N815
     getNumKeys: Any = num_keys  # noqa: N815
-
-
-def _binary(text: Text) -> bytes:
-    return text.encode() if isinstance(text, str) else bytes(text)
