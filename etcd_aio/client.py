@@ -314,8 +314,8 @@ class Client(Store, AsyncBlock):
         """Make a client from etcdctl's variables, such as `ETCDCTL_ENDPOINTS`, `ETCDCTL_CACERT` and `ETCDCTL_USER`.
 
         `ETCD_PROXY` is the option `proxy`; `ETCD_AIO_TLS_RECONNECT=true` is `TLS(reconnect=True)`. No other method
-        reads the environment, and no option but `proxy="environment"`. Durations are those of Go (`5s`); a keepalive time
-        below 10 s counts as 10 s, as in Go. `ETCDCTL_INSECURE_TRANSPORT=false` requires TLS, and so does
+        reads the environment, and no option but `proxy="environment"`. Durations are those of Go (`5s`). A keepalive
+        time below 10 s counts as 10 s, as in Go. `ETCDCTL_INSECURE_TRANSPORT=false` requires TLS, and so does
         `ETCDCTL_INSECURE_DISCOVERY=false` for SRV records. `ETCDCTL_INSECURE_SKIP_TLS_VERIFY=true` is refused: pass
         `tls=` a context of your own to do that.
 
