@@ -5,12 +5,16 @@ So it is left before calls wait for it. Every release that this client supports 
 token nor a leader; what stands between may not have it.
 
 The stream is opened when a connection has been in use for a second: short programs and calls of the command line end
-before. Where the service is missing, the connection is not asked again. A stream that ends for another reason means
-that nothing is known: the member counts as serving, and is asked again after a growing wait.
+before. It is quiet: a connection with nothing else open is not pinged for it. But a member that does not serve gets no
+calls, whose silence would show that it is gone; so it is asked now and then, by a call.
+
+Where the service is missing, the connection is not asked again. A stream that ends for another reason means that
+nothing is known: the member counts as serving, and is asked again after a growing wait.
 """
 
 import asyncio
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from typing import Final
 
 from etcd_aio.balancer.connection_record import ConnectionRecord
@@ -19,7 +23,7 @@ from etcd_aio.base.aio import start_background_task, start_timer
 from etcd_aio.base.backoff import Backoff
 from etcd_aio.base.closing import TwoPartClose, Unwinding
 from etcd_aio.errors import AttemptFailure, StatusCode
-from etcd_aio.methods import HEALTH_WATCH
+from etcd_aio.methods import HEALTH_CHECK, HEALTH_WATCH
 from etcd_aio.transport import Connection
 
 AGAIN_BACKOFF: Final = Backoff(initial=1.0, multiplier=2.0, maximum=120.0, jitter=0.2)
@@ -27,6 +31,7 @@ AGAIN_BACKOFF: Final = Backoff(initial=1.0, multiplier=2.0, maximum=120.0, jitte
 
 _NOT_BEFORE: Final = 1.0  # seconds that a connection is in use first
 _TIMEOUT: Final = 5.0  # seconds until the request is sent
+_ASK_AFTER: Final = 10.0  # seconds in which a member that does not serve has said nothing, as the pings of a stream
 _WHOLE_SERVER: Final = b""  # a HealthCheckRequest without the name of a service
 _NOT_SERVING: Final = b"\x08\x02"  # a HealthCheckResponse: its only field, `status`, is 2
 _REFUSED: Final = frozenset({StatusCode.UNIMPLEMENTED, StatusCode.PERMISSION_DENIED, StatusCode.UNAUTHENTICATED})
@@ -95,11 +100,28 @@ async def _receive_all(connection: Connection, note: Callable[[bytes], None]) ->
         AttemptFailure: it ended other than with OK.
     """
     deadline = asyncio.get_running_loop().time() + _TIMEOUT
-    stream = await connection.open_stream(HEALTH_WATCH.path, (), deadline)
+    stream = await connection.open_stream(HEALTH_WATCH.path, (), deadline, is_quiet=True)
     try:
         await stream.send(_WHOLE_SERVER)
         await stream.half_close()
-        while isinstance(message := await stream.receive(), bytes):
+        seconds = None
+        while True:
+            try:
+                async with asyncio.timeout(seconds):
+                    message = await stream.receive()
+            except TimeoutError:
+                await _ask(connection)
+                continue
+            if not isinstance(message, bytes):
+                return
             note(message)
+            seconds = _ASK_AFTER if message == _NOT_SERVING else None
     finally:
         stream.cancel()
+
+
+async def _ask(connection: Connection) -> None:
+    """Make a call, so that the connection finds out whether the member is there. The answer comes by the stream."""
+    with suppress(AttemptFailure):
+        deadline = asyncio.get_running_loop().time() + _TIMEOUT
+        await connection.unary(HEALTH_CHECK.path, _WHOLE_SERVER, (), deadline)

@@ -34,7 +34,7 @@ class FakeConnection:
         self._is_lost = False
         self._is_draining = False
         self._calls: dict[FakeUnaryCall, None] = {}
-        self._streams: dict[FakeStream, None] = {}
+        self._streams: dict[FakeStream, bool] = {}  # and whether its silence means nothing
         self._expiry: asyncio.TimerHandle | None = None
         self._silence: asyncio.TimerHandle | None = None
         self.link = link
@@ -80,13 +80,19 @@ class FakeConnection:
         return b""
 
     async def open_stream(
-        self, path: str, metadata: Metadata, deadline: float, collect: Collect | None = None
+        self,
+        path: str,
+        metadata: Metadata,
+        deadline: float,
+        collect: Collect | None = None,
+        *,
+        is_quiet: bool = False,
     ) -> "FakeStream":
         if deadline <= self._loop.time():
             raise expired(Delivery.UNSENT)
         self._check()
         stream = FakeStream(self, path, metadata, self._options.max_receive_bytes, self._stream_over, collect)
-        self._streams[stream] = None
+        self._streams[stream] = is_quiet
         self.link.post(stream.serve)
         if self.link.is_silent:
             self.on_pause()
@@ -139,7 +145,7 @@ class FakeConnection:
     def on_pause(self) -> None:
         options = self._options
         seconds = _NEVER
-        if self._streams:
+        if not all(self._streams.values()):
             seconds = options.keepalive_time + options.keepalive_timeout
         if self._calls:
             seconds = options.silence_time + options.silence_timeout
@@ -168,7 +174,7 @@ class FakeConnection:
 
     def _silent(self) -> None:
         self._silence = None
-        if self.link.is_silent and (self._calls or self._streams):
+        if self.link.is_silent and (self._calls or not all(self._streams.values())):
             self.lose(ConnectionLostError("the peer did not answer a ping"))
 
     def _watch(self, deadline: float) -> None:

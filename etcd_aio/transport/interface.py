@@ -258,7 +258,13 @@ class Connection(Protocol):
         ...
 
     async def open_stream(
-        self, path: str, metadata: Metadata, deadline: float, collect: Collect | None = None
+        self,
+        path: str,
+        metadata: Metadata,
+        deadline: float,
+        collect: Collect | None = None,
+        *,
+        is_quiet: bool = False,
     ) -> Stream:
         """Open a stream; returns once its headers were sent.
 
@@ -269,6 +275,7 @@ class Connection(Protocol):
             collect: called for each large message that comes in several pieces: its collector gets them, works between
                 the turns of the loop, and is returned by `receive`. None joins the pieces. An engine that gets messages
                 whole calls it for none.
+            is_quiet: the peer may be silent for ever without meaning anything: it is not pinged for this stream.
         """
         ...
 

@@ -658,6 +658,21 @@ async def test_a_silent_peer_with_only_streams_open_is_dead_by_the_keepalive_tim
         assert "silent" in str(owner.lost[0])
 
 
+async def test_a_quiet_stream_is_no_reason_to_ping_a_peer(name: EngineName) -> None:
+    times = {"silence_time": 0.05, "silence_timeout": 0.05, "keepalive_time": 0.05, "keepalive_timeout": 0.05}
+    async with scripted(freeze) as port, connected(name, port, **times) as (connection, owner):
+        quiet = await connection.open_stream("/x/Watch", (), soon(), is_quiet=True)
+        await asyncio.sleep(0.5)
+        assert not owner.lost
+        counted = await connection.open_stream("/x/Watch", (), soon())
+        counted.cancel()
+        await asyncio.sleep(0.5)
+        assert not owner.lost
+        await connection.open_stream("/x/Watch", (), soon())
+        await failure_of(quiet.receive())
+        assert "silent" in str(owner.lost[0])
+
+
 async def test_a_slow_peer_that_answers_its_ping_lives(name: EngineName) -> None:
     pings = 0
 

@@ -259,7 +259,13 @@ class FakeConnection:
         return answer.then or b""
 
     async def open_stream(
-        self, path: str, metadata: Metadata, deadline: float, collect: Collect | None = None
+        self,
+        path: str,
+        metadata: Metadata,
+        deadline: float,
+        collect: Collect | None = None,
+        *,
+        is_quiet: bool = False,
     ) -> Stream:
         """Open a stream, or raise the next of the member's `openings`."""
         if self.is_lost or self.is_draining:

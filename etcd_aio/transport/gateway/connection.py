@@ -158,8 +158,15 @@ class GatewayConnection:
         return reply
 
     async def open_stream(
-        self, path: str, metadata: Metadata, deadline: float, collect: Collect | None = None
+        self,
+        path: str,
+        metadata: Metadata,
+        deadline: float,
+        collect: Collect | None = None,
+        *,
+        is_quiet: bool = False,
     ) -> JsonStream:
+        del is_quiet  # each stream has a connection of its own here, and etcd's gateway has no stream that is quiet
         if deadline <= self._loop.time():
             raise expired(Delivery.UNSENT)
         self._check_usable()

@@ -127,9 +127,17 @@ class GrpclibConnection:
             call.close()
 
     async def open_stream(
-        self, path: str, metadata: Metadata, deadline: float, collect: Collect | None = None
+        self,
+        path: str,
+        metadata: Metadata,
+        deadline: float,
+        collect: Collect | None = None,
+        *,
+        is_quiet: bool = False,
     ) -> "GrpclibMessageStream":
-        call = _GrpclibCall(self, path, metadata, NEVER, is_unary=False)  # the stream itself has no deadline
+        call = _GrpclibCall(
+            self, path, metadata, NEVER, is_unary=False, is_quiet=is_quiet
+        )  # the stream itself has no deadline
         try:
             await call.run(call.open, deadline)
         except BaseException:  # also a cancellation: the connection has no other owner yet
@@ -211,6 +219,7 @@ class _GrpclibCall:
         *,
         is_unary: bool,
         may_move: bool = False,
+        is_quiet: bool = False,
     ) -> None:
         connection.check_usable()
         protocol = connection.protocol
@@ -221,6 +230,7 @@ class _GrpclibCall:
         self._deadline = deadline
         self._is_unary = is_unary
         self._may_move = may_move
+        self._is_quiet = is_quiet
         self._stream = GrpclibStream(protocol.connection, self.fail)
         self._release: Callable[[], None] | None = None
         self._sent_whole = False
@@ -228,8 +238,9 @@ class _GrpclibCall:
         self._waiters: dict[asyncio.Future[Any], asyncio.Task[Any]] = {}
         self._is_open = True
         connection.calls.add(self)
-        (protocol.liveness.call_started if is_unary else protocol.liveness.stream_opened)(self._loop.time())
-        protocol.liveness_timer.watch()
+        if not is_quiet:
+            (protocol.liveness.call_started if is_unary else protocol.liveness.stream_opened)(self._loop.time())
+            protocol.liveness_timer.watch()
 
     # Runs in tasks of the engine.
 
@@ -403,7 +414,7 @@ class _GrpclibCall:
             protocol.liveness.call_ended(self._stream.is_answered)
             protocol.liveness.upload_ended(self._stream, self._loop.time(), is_answered=self._stream.has_begun)
             protocol.liveness_timer.watch()
-        else:
+        elif not self._is_quiet:
             protocol.liveness.stream_closed()
         if self._release is not None:
             # `closable` looks at the transport, which grpclib deletes with the connection.

@@ -306,8 +306,11 @@ class StreamCall(GrpcCall):
         limit: int,
         took: "Callable[[StreamCall, int], None]",
         collect: Collect | None = None,
+        *,
+        is_quiet: bool = False,
     ) -> None:
         super().__init__(headers)
+        self.is_quiet = is_quiet
         self.deadline = float("inf")
         self.has_headers = False
         self.may_move = False

@@ -214,17 +214,24 @@ class NativeConnection(HandshakingProtocol, asyncio.BufferedProtocol):
                 self._close_if_drained()
 
     async def open_stream(
-        self, path: str, metadata: Metadata, deadline: float, collect: Collect | None = None
+        self,
+        path: str,
+        metadata: Metadata,
+        deadline: float,
+        collect: Collect | None = None,
+        *,
+        is_quiet: bool = False,
     ) -> "NativeStream":
         now = self._loop.time()
         if deadline <= now:
             raise expired(Delivery.UNSENT)
-        call = StreamCall(self._headers.of(path, metadata), self._limit, self._took, collect)
+        call = StreamCall(self._headers.of(path, metadata), self._limit, self._took, collect, is_quiet=is_quiet)
         call.deadline = deadline
         self._open(call, b"", end=False)
         self._streams += 1
-        self._liveness.stream_opened(now)
-        self._liveness_timer.watch()
+        if not is_quiet:
+            self._liveness.stream_opened(now)
+            self._liveness_timer.watch()
         stream = NativeStream(self, call)
         if deadline < self._deadlines.limit:
             self._watch_deadline(call)
@@ -270,7 +277,8 @@ class NativeConnection(HandshakingProtocol, asyncio.BufferedProtocol):
     def end_stream(self, call: StreamCall) -> None:
         """The owner has finished with a stream."""
         self._close(call)
-        self._liveness.stream_closed()
+        if not call.is_quiet:
+            self._liveness.stream_closed()
         self._calls -= 1
         self._streams -= 1
         if self._is_draining:

@@ -8,7 +8,7 @@ import pytest
 from etcd_aio import codec, pb
 from etcd_aio.balancer.serving_monitor import AGAIN_BACKOFF
 from etcd_aio.errors import AttemptFailure, Delivery, LocalReason, NoLeaderError, StatusCode
-from etcd_aio.methods import RANGE
+from etcd_aio.methods import HEALTH_CHECK, RANGE
 from etcd_aio.types import ConnectivityState, Health
 from tests.support.balancers import BalancerWorld
 from tests.support.fake_engine import FakeStream, Hang
@@ -70,6 +70,19 @@ async def test_it_is_left_for_all_calls_until_it_says_that_it_serves() -> None:
         assert it.picked() == it.picked(needs_leader=False) == {"m1", "m2", "m3"}
     await asyncio.sleep(1)
     assert not timers(), "a client whose members serve has no timer"
+    await it.balancer.aclose()
+    assert not tasks()
+
+
+async def test_one_that_does_not_serve_is_asked_now_and_then_so_that_its_end_is_found() -> None:
+    it = await World().listening()
+    await it.say("m1", Status.NOT_SERVING)
+    await asyncio.sleep(35)
+    assert len(it.asked(HEALTH_CHECK.path)) == 3
+    assert it.health()["m1"] == GONE, "only the stream tells that it serves again"
+    await it.say("m1", Status.SERVING)
+    await asyncio.sleep(60)
+    assert len(it.asked(HEALTH_CHECK.path)) == 3
     await it.balancer.aclose()
     assert not tasks()
 

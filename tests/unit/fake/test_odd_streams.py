@@ -17,7 +17,8 @@ pytestmark = [pytest.mark.anyio, pytest.mark.virtual_time]
 
 async def _connected(fake: FakeEtcd) -> Connection:
     authority = fake.endpoints[0].removeprefix("http://")
-    return await fake.engine(TransportOptions()).connect(Target("", 0, "", authority), Owner())
+    host, _, port = authority.rpartition(":")
+    return await fake.engine(TransportOptions()).connect(Target(host, int(port), "", authority), Owner())
 
 
 @pytest.mark.parametrize(
