@@ -39,7 +39,7 @@ def test_a_reentrant_lock_is_entered_again_by_its_thread_alone(client: Client) -
             assert lock.try_acquire()
             lock.release()
         assert lock.is_held
-        with pytest.raises(ClientUsageError, match="another task"):
+        with pytest.raises(ClientUsageError, match="another thread"):
             pool.submit(lock.acquire).result()
     assert not lock.is_held
 
