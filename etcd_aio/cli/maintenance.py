@@ -8,13 +8,16 @@ from etcd_aio import EtcdError, Header
 from etcd_aio.cli.arguments import exactly, member_of, only_word
 from etcd_aio.cli.endpoint import endpoints_of, of_cluster
 from etcd_aio.cli.go_text import duration
-from etcd_aio.cli.grammar import VerbGroup, verb
+from etcd_aio.cli.grammar import Switch, VerbGroup, verb
 from etcd_aio.cli.outcome import ExitCode, Failure, bad_arguments
 from etcd_aio.cli.results import Done
 from etcd_aio.cli.session import Session, endpoint_of
 from etcd_aio.errors import UnknownEndpointError
 
 _NO_VERSION: Final = "TARGET_VERSION not provided, or too many arguments"
+
+_WRONG_HASH: Final = "the SHA-256 at the end of the file does not match: etcdutl will not restore it"
+_NO_HASH: Final = "no SHA-256 is at the end of the file: it is no whole snapshot, and etcdutl will not restore it"
 
 _LOCK_TIMEOUT: Final = 5.0  # seconds; etcdutl waits for ever
 
@@ -75,11 +78,18 @@ async def snapshot_save(session: Session, words: tuple[str, ...]) -> None:
         session.line(f"Server version {saved.version}")
 
 
-@SNAPSHOT.verb("status", "<filename>", is_local=True, short="Shows the hash, revision and size of a snapshot file")
-async def snapshot_status(session: Session, words: tuple[str, ...]) -> None:
+@SNAPSHOT.verb(
+    "status",
+    "<filename>",
+    Switch("--verify", help="fail unless the SHA-256 at the end of the file is there and right"),
+    is_local=True,
+    short="Shows the hash, revision and size of a snapshot file",
+)
+async def snapshot_status(session: Session, words: tuple[str, ...], *, verify: bool) -> None:
     """Shows the hash, revision, number of keys, size and version of a snapshot file, as etcdutl does.
 
-    The file may also be the database of a data directory. To restore it, use etcdutl.
+    The file may also be the database of a data directory, which has no SHA-256 at its end. As with etcdutl, the exit
+    code is 0 also if that of a snapshot is wrong: use --verify in scripts. To restore a snapshot, use etcdutl.
     """
     from etcd_aio import offline  # the other verbs do not need it
 
@@ -90,8 +100,11 @@ async def snapshot_status(session: Session, words: tuple[str, ...]) -> None:
     except OSError as error:
         raise Failure(ExitCode.ERROR, f"{path}: {error.strerror or error}") from None
     session.show(found)
+    problem = {True: "", False: _WRONG_HASH, None: _NO_HASH}[found.hash_matches]
+    if verify and problem:
+        raise Failure(ExitCode.ERROR, f"{path}: {problem}")
     if found.hash_matches is False:
-        session.complain("Warning: the SHA-256 at the end of the file does not match: etcdutl will not restore it")
+        session.complain(f"Warning: {problem}")
 
 
 @verb("move-leader", "<transferee-member-id>")

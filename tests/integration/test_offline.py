@@ -120,6 +120,18 @@ async def test_a_wrong_hash_at_the_end_is_warned_about(snapshot: Path) -> None:
     assert refused.returncode
 
 
+async def test_a_script_asks_for_the_hash_at_the_end(snapshot: Path) -> None:
+    whole = snapshot.read_bytes()
+    assert (await run("snapshot", "status", f"{snapshot}", "--verify")).code == 0
+    for damaged, says in ((whole[:-1] + b"!", "does not match"), (whole[:-32], "no SHA-256")):
+        snapshot.write_bytes(damaged)
+        assert (await run("snapshot", "status", f"{snapshot}")).code == 0
+        found = await run("snapshot", "status", f"{snapshot}", "--verify")
+        assert (found.code, found.stderr.count("\n")) == (1, 1)
+        assert says in found.stderr
+        assert found.stdout  # the status, as without the flag
+
+
 async def test_errors_of_the_command_have_no_traceback(tmp_path: Path) -> None:
     (tmp_path / "empty").touch()
     (tmp_path / "text").write_text("no database" * 1000)
