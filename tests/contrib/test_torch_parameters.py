@@ -98,3 +98,14 @@ def test_torch_is_imported_when_it_is_needed() -> None:
         "etcd_aio.contrib.torch needs torch: pip install torch",
         "False",
     ]
+
+
+def test_the_command_without_torch_says_what_is_missing() -> None:
+    code = (
+        "import runpy, sys\n"
+        "sys.modules['torch'] = None\n"
+        "runpy.run_module('etcd_aio.contrib.torch', run_name='__main__')\n"
+    )
+    root = Path(__file__).parent.parent.parent
+    found = subprocess.run([sys.executable, "-c", code], cwd=root, capture_output=True, text=True)
+    assert (found.returncode, found.stderr) == (1, "etcd_aio.contrib.torch needs torch: pip install torch\n")

@@ -1,8 +1,14 @@
 """`python -m etcd_aio.contrib.torch ...`: torchrun with the backend, for an old torch that has no entry points."""
 
-from torch.distributed.run import main  # pyright: ignore[reportMissingImports]
+import sys
 
+from etcd_aio.contrib.missing import missing
 from etcd_aio.contrib.torch import register
+
+try:
+    from torch.distributed.run import main  # pyright: ignore[reportMissingImports]
+except ModuleNotFoundError as error:
+    sys.exit(str(missing("etcd_aio.contrib.torch", "torch", error)))
 
 register()
 main()
