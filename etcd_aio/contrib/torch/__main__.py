@@ -8,6 +8,8 @@ from etcd_aio.contrib.torch import register
 try:
     from torch.distributed.run import main  # pyright: ignore[reportMissingImports]
 except ModuleNotFoundError as error:
+    if (error.name or "").partition(".")[0] != "torch":
+        raise
     sys.exit(str(missing("etcd_aio.contrib.torch", "torch", error)))
 
 register()
