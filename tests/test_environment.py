@@ -17,7 +17,7 @@ COMPUTED = re.compile(r"(ETCD_[A-Z_]+_) ([A-Z0-9_]*)")  # what `texts` makes of 
 # Variables of other programs, which the page explains.
 OF_OTHERS = {
     *("SSL_CERT_FILE", "SSL_CERT_DIR", "OTEL_PYTHON_DISABLED_INSTRUMENTATIONS", "PYTHONASYNCIODEBUG"),
-    *("PYTHONDEVMODE", "HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY"),
+    *("PYTHONDEVMODE", "HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY"),
     "ETCD_AIO_ACCELERATOR",  # of the build, in hatch_build.py
     "ETCD3GW_API_PATH",
 }
