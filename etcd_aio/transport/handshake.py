@@ -174,7 +174,7 @@ async def connect(
                 raise protocol.handshake.explain_silence(seconds) from None
             if proxy is not None and not is_reached:
                 raise ProxyError(
-                    f"the proxy {proxy.name} did not open a tunnel to {target.authority} within {seconds:.3g} s"
+                    f"the proxy {proxy.name} did not open a tunnel to {target.dialled} within {seconds:.3g} s"
                 ) from None
             raise ConnectError(f"no answer within {seconds:.3g} s of dialling") from None
         if isinstance(error, Exception):

@@ -5,6 +5,7 @@ import gc
 import socket
 import ssl
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -284,11 +285,12 @@ async def test_the_time_limit_of_a_dial_covers_the_proxy(scheme: str) -> None:
             self.handshake = Handshake()
 
     async with stream_server(silent) as port:
+        address = replace(through(scheme, port, 9), authority="etcd-headless.etcd:9")  # of a DNS name
         with pytest.raises(
             ProxyError,
             match=rf"the proxy {scheme}://127.0.0.1:{port} did not open a tunnel to 127.0.0.1:9 within 0.05 s",
         ):
-            await connect(through(scheme, port, 9), Names(), TransportOptions(connect_timeout=0.05), Engine)
+            await connect(address, Names(), TransportOptions(connect_timeout=0.05), Engine)
 
 
 async def test_credentials_are_sent_and_a_refusal_is_told() -> None:
