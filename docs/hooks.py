@@ -13,7 +13,6 @@ ROOT: Final = Path(__file__).parent.parent
 # path in the site: source, which is also read without the site
 OUTSIDE: Final = {
     "changelog.md": ROOT / "CHANGELOG.md",
-    "compatibility.md": ROOT / "docs" / "compatibility.md",
     "explanation/failover.svg": ROOT / "docs" / "failover.svg",
     "explanation/health.svg": ROOT / "docs" / "health.svg",
     "explanation/performance.svg": ROOT / "docs" / "performance.svg",

@@ -102,7 +102,7 @@ def test_a_failure_or_a_version_that_was_asked_for_and_is_not_there_fails(
 
 
 def test_the_page_about_versions_speaks_of_those_that_are_tested() -> None:
-    page = (compat.ROOT / "docs" / "compatibility.md").read_text()
+    page = (compat.ROOT / "docs" / "pages" / "compatibility.md").read_text()
     assert f"| tested with | {' | '.join(reversed(RELEASED))} |" in page
     assert [one.rpartition(".")[0] for one in reversed(RELEASED)] == list(compat.SUPPORTED)
     assert {method.since for method in methods.ALL if method.since} < set(compat.SUPPORTED)

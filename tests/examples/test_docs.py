@@ -28,7 +28,7 @@ from tests.examples.paths import PAGES, ROOT, Run
 from tests.examples.test_readme import console_lines, nox_sessions
 
 README = ROOT / "README.md"
-ALL = [README, ROOT / "docs" / "compatibility.md", *sorted(PAGES.rglob("*.md"))]
+ALL = [README, *sorted(PAGES.rglob("*.md"))]
 RUNNABLE = [page for page in ALL if any(block.file is None for block in python_blocks(read(page)))]
 COLUMNS = {README: 88}
 PLACEHOLDER = "http://127.0.0.1:2379"
@@ -219,13 +219,20 @@ def test_the_page_about_logging_has_every_logger() -> None:
 def test_the_menu_has_every_page_once() -> None:
     listed = re.findall(r"^ +- (?:\w+: )?([\w/-]+\.md)$", read(ROOT / "docs" / "mkdocs.yml"), re.MULTILINE)
     pages = [page.relative_to(PAGES).as_posix() for page in PAGES.rglob("*.md")]
-    assert sorted(listed) == sorted([*pages, "compatibility.md", "changelog.md"])  # these two are elsewhere
+    assert sorted(listed) == sorted([*pages, "changelog.md"])  # which is elsewhere
 
 
 def links_of(page: Path) -> Iterator[tuple[Path, str]]:
     """The files of the project that a page links, each with its anchor."""
     for target, anchor in re.findall(r"\]\(([\w./-]*)(?:#([^)\s]+))?\)", _BLOCK.sub("", read(page))):
         yield (page.parent / target if target else page), anchor
+
+
+@pytest.mark.parametrize("page", ALL, ids=name)
+def test_the_pages_can_be_read_in_the_repository(page: Path) -> None:
+    """The README leads there. The change log and pictures are where the site is built only."""
+    linked = {path for path, _ in links_of(page) if path.suffix == ".md" and path.name != "changelog.md"}
+    assert {str(path) for path in linked if not path.exists()} == set()
 
 
 @pytest.mark.parametrize("page", [README, ROOT / "CONTRIBUTING.md"], ids=name)
