@@ -13,7 +13,8 @@ class AsyncBlock:
     if not TYPE_CHECKING:  # hidden from type checkers, so that they report the mistake
 
         def __enter__(self) -> NoReturn:
-            raise ClientUsageError("this block is asynchronous: write `async with` instead of `with`")
+            text = "this block is asynchronous: write `async with` instead of `with`, or use etcd_aio.sync"
+            raise ClientUsageError(text)
 
         def __exit__(self, *_: object) -> None: ...
 
