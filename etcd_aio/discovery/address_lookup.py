@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from etcd_aio.base.aio import start_background_task
+from etcd_aio.base.threads import in_thread
 from etcd_aio.discovery.addresses import AddressAnswer, FamilyAnswer, listed_addresses, search_names
 from etcd_aio.errors import DiscoveryError, sanitize
 
@@ -30,9 +31,15 @@ async def address_lookup(name: str, timeout: float) -> AddressAnswer:
         timeout: seconds.
 
     Raises:
-        DiscoveryError: the name servers of this machine are not known.
+        DiscoveryError: the name servers of this machine are not known, or its hosts file was not read in time.
     """
-    listed = await asyncio.to_thread(_listed_in_hosts, name)
+    clock = asyncio.get_running_loop().time
+    deadline = clock() + timeout
+    reading = in_thread(lambda: _listed_in_hosts(name), f"etcd_aio hosts {name}")
+    await asyncio.wait([reading], timeout=timeout)
+    if not reading.done():
+        raise DiscoveryError(f"{name}: {hosts_file()} was not read in time")
+    listed = reading.result()
     if listed:
         v4, v6 = (tuple(one for one in listed if (":" in one) == is_v6) for is_v6 in (False, True))
         return AddressAnswer(FamilyAnswer(v4, HOSTS_TTL), FamilyAnswer(v6, HOSTS_TTL))
@@ -46,8 +53,6 @@ async def address_lookup(name: str, timeout: float) -> AddressAnswer:
         raise DiscoveryError(f"{name}: {type(error).__name__}: {sanitize(str(error))}") from error
     domains = resolver.search or ([] if resolver.domain is None else [resolver.domain])
     ndots = _DEFAULT_NDOTS if resolver.ndots is None else resolver.ndots
-    clock = asyncio.get_running_loop().time
-    deadline = clock() + timeout
     for candidate in search_names(name, [domain.to_text() for domain in domains], ndots):
         answer = await _ask_both(resolver, candidate, deadline - clock())
         if answer.addresses or answer.error:  # a name that was not answered may be the right one
