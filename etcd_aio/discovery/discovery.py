@@ -187,6 +187,7 @@ class Discovery(TwoPartClose):
                 generation = self._generation
                 both = (*after, *(endpoint for endpoint in before if endpoint.name not in wanted))
                 self._balancer.set_endpoints(both)
+                self._demand(after)
                 try:
                     await self._wait_for_any(wanted)
                 except BaseException:  # also a cancellation: the old endpoints have worked, the new ones have not
@@ -211,6 +212,11 @@ class Discovery(TwoPartClose):
                 raise DiscoveryError(
                     "none of the endpoints that members advertise could be connected; the old ones stay"
                 ) from NoAvailableEndpointsError(errors=errors)
+
+    def _demand(self, endpoints: Iterable[Endpoint]) -> None:
+        """Have these connected beside the old ones, which a policy of a single connection does not do by itself."""
+        for endpoint in endpoints:
+            self._balancer.demand(endpoint.name)
 
     def _is_any_ready(self, names: set[str]) -> bool:
         return not names.isdisjoint(self._balancer.ready)
@@ -257,10 +263,9 @@ class Discovery(TwoPartClose):
                 self._return_schedule.note_connected()
             else:
                 self._return_schedule.note_outage(now)
-        # A policy of a single connection dials none of them before the old ones are gone.
-        awaited = set(_names(self._awaited))
-        if awaited & ready or not awaited <= dialled:
+        if self._is_any_ready(set(_names(self._awaited))):
             self._replace(self._awaited)
+        self._demand(self._awaited)
 
     async def _ask(self, tracked: Tracked) -> None:
         if not await self._try(tracked.resolver.name, self._resolve(tracked)):

@@ -149,13 +149,16 @@ async def test_jobs_of_the_application_do_not_delay_a_lookup(stub: DnsStub) -> N
 
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="this system has no named pipes")
-async def test_a_hosts_file_that_is_not_read_in_time_is_a_failure(stub: DnsStub, hosts: Path) -> None:
-    hosts.unlink()
-    os.mkfifo(hosts)  # to open it for reading waits for a writer
+async def test_a_hosts_file_that_is_not_read_in_time_is_a_failure(
+    stub: DnsStub, hosts: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pipe = hosts.with_name("pipe")
+    os.mkfifo(pipe)  # to open it for reading waits for a writer
+    monkeypatch.setattr(module, "hosts_file", lambda: pipe)
     stub.says("etcd.test", "10.0.0.1")
     try:
         async with asyncio.timeout(10):
-            with pytest.raises(DiscoveryError, match=r"hosts was not read in time"):
+            with pytest.raises(DiscoveryError, match=r"pipe was not read in time"):
                 await address_lookup("etcd.test", 0.1)
     finally:
-        os.close(os.open(hosts, os.O_RDWR))  # ends the wait
+        os.close(os.open(pipe, os.O_RDWR))  # ends the wait

@@ -6,7 +6,7 @@ from itertools import pairwise
 
 import pytest
 
-from etcd_aio.balancer import parse_endpoints
+from etcd_aio.balancer import PolicyName, parse_endpoints
 from etcd_aio.discovery import discovery
 from etcd_aio.errors import ConnectError, DiscoveryError, NoAvailableEndpointsError
 from tests.support.discoveries import FakeResolver, Setup
@@ -112,18 +112,45 @@ async def test_if_all_addresses_have_changed_the_old_ones_stay_until_a_new_one_i
     await setup.closed()
 
 
-async def test_a_policy_of_one_connection_moves_to_the_new_addresses_too() -> None:
+@pytest.mark.parametrize("policy", ["pinned", "random_pinned"])
+async def test_a_policy_of_one_connection_moves_to_the_new_addresses_too(policy: PolicyName) -> None:
     resolver = name_of(A, B)
-    setup = await Setup(names=[resolver], policy="pinned").started()
+    setup = await Setup(names=[resolver], policy=policy).started()
     await asyncio.sleep(1)
     assert setup.balancer.ready_count == 1
     resolver.says = ",".join([C, D])
-    await asyncio.sleep(61)
+    await asyncio.sleep(91)
     assert setup.names == [C, D]
-    assert setup.balancer.ready_count == 1
+    assert setup.balancer.ready_count == 1, "the other one was connected until it was clear that it is not needed"
     asked = len(resolver.asked)
     await asyncio.sleep(600)
     assert len(resolver.asked) - asked <= 12, "the other address is not connected on purpose"
+    await setup.closed()
+
+
+@pytest.mark.parametrize("policy", ["pinned", "random_pinned"])
+async def test_a_policy_of_one_connection_keeps_it_until_a_new_one_is_made(policy: PolicyName) -> None:
+    resolver = name_of(A)
+    setup = await Setup(names=[resolver], policy=policy).started()
+    await turns()
+    for number in (3, 4):
+        setup.engine[f"10.0.0.{number}:2379"].dial = Refuse()
+    resolver.says = ",".join([C, D])
+    await asyncio.sleep(600)
+    assert setup.balancer.ready == {A}
+    assert dialled(setup)["1"] == 1
+    setup.engine["10.0.0.4:2379"].dial = Accept()
+    await asyncio.sleep(10)
+    assert setup.names == [C, D]
+    assert setup.balancer.ready == {D}
+    await setup.closed()
+
+
+@pytest.mark.parametrize("policy", ["pinned", "random_pinned"])
+async def test_a_policy_of_one_connection_can_sync_to_other_endpoints(policy: PolicyName) -> None:
+    setup = await Setup(names=[name_of(A)], policy=policy).started()
+    await turns()
+    assert await setup.discovery.sync(1.0) == ("http://m1:2379", "http://m2:2379", "http://m3:2379")
     await setup.closed()
 
 
