@@ -88,7 +88,9 @@ class SubConnection(TwoPartClose):
         self._loop = asyncio.get_running_loop()
         self._since = self._out_since = self._loop.time()
         target = endpoint.target(tls, dialling.proxy_for)
-        self._dialler = Dialler(self, endpoint.name, target, dialling, failures=failures)
+        # DNS may still name an address that belongs to another cluster by now.
+        verifies = bool(endpoint.address)
+        self._dialler = Dialler(self, endpoint.name, target, dialling, failures=failures, verifies=verifies)
         self._connection: Connection | None = None
         self._record = ConnectionRecord(self, self._since)  # of this connection, or of the last one
         self._live: dict[ConnectionRecord, None] = {}
