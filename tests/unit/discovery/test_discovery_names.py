@@ -173,6 +173,28 @@ async def test_if_no_address_of_a_name_can_be_connected_it_is_asked_again_within
     await setup.closed()
 
 
+async def test_a_name_without_an_answer_does_not_hold_up_the_others() -> None:
+    silent, other = name_of(A, name="dns:///silent:2379"), name_of(B, ttl=10.0)
+    silent.takes, silent.says = 10.0, DiscoveryError("no answer")
+    setup = await Setup(names=[silent, other]).started()
+    await asyncio.sleep(2)
+    assert setup.balancer.ready == {B}
+    await asyncio.sleep(300)
+    assert max(after - before for before, after in pairwise(other.asked)) <= 11.0
+    assert min(after - before for before, after in pairwise(silent.asked)) > 10.0, "one question at a time"
+    await setup.closed()
+
+
+async def test_no_lookup_is_left_if_the_client_closes_during_some() -> None:
+    resolvers = [name_of(A, name=f"dns:///n{number}:2379") for number in range(3)]
+    for resolver in resolvers:
+        resolver.takes = 10.0
+    setup = await Setup(names=resolvers).started()
+    await asyncio.sleep(2.5)
+    assert [len(resolver.asked) for resolver in resolvers] == [1, 1, 1]
+    await setup.closed()
+
+
 async def test_at_most_one_question_in_a_second_whatever_happens() -> None:
     resolvers = [
         name_of(f"dns:///n{number}:2379#10.0.1.{number}", name=f"dns:///n{number}:2379", ttl=0.0)
