@@ -130,7 +130,11 @@ class Dialler:
             else:
                 connected_at = clock()
                 self._owner.on_connected(record, connection)
-                record = await _last_ended(record)
+                del connection  # neither it nor its record is kept once another one has taken its place
+                await record.ended.wait()
+                while record.successor is not None:
+                    record = record.successor
+                    await record.ended.wait()
                 if clock() - connected_at >= STABLE_AFTER and not record.is_rejected:
                     failures = 0
                     continue
@@ -168,12 +172,3 @@ class Dialler:
             return self._target
         record.certificates = certificates.for_connection()
         return dataclasses.replace(self._target, tls=record.certificates)
-
-
-async def _last_ended(record: ConnectionRecord) -> ConnectionRecord:
-    """Wait until a connection has ended, and every one that took its place; returns the last."""
-    while True:
-        await record.ended.wait()
-        if record.successor is None:
-            return record
-        record = record.successor

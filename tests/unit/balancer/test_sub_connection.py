@@ -3,9 +3,11 @@ attempts, streams and closes.
 """
 
 import asyncio
+import gc
 import itertools
 import logging
 import re
+import weakref
 
 import pytest
 
@@ -797,4 +799,19 @@ async def test_what_cannot_be_moved_to_is_left_to_the_caller() -> None:
     await asyncio.sleep(1)
     assert world.sub.state is READY
     assert [one.is_lost for one in world.member.connections].count(False) == 1
+    await closed(world)
+
+
+async def test_connections_that_were_replaced_are_not_kept() -> None:
+    """With certificates that live for minutes, a sub-connection has thousands in its life."""
+    world = await World().ready()
+    first = weakref.ref(world.sub.record)
+    for _ in range(3):
+        record = await world.sub.dial_beside()
+        assert world.sub.renew(record, "renewed")
+        await turns()
+    del record
+    del world.member.connections[:-1], world.verified[:]
+    gc.collect()
+    assert first() is None
     await closed(world)
