@@ -134,6 +134,25 @@ def test_where_the_hosts_file_is(monkeypatch: pytest.MonkeyPatch) -> None:
     assert hosts_file().name == "hosts"
 
 
+@pytest.mark.parametrize("is_silent", [False, True])
+async def test_a_name_that_does_not_exist_in_one_family_ends_no_search(
+    stub: DnsStub, is_silent: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Some networks answer nothing, or an error, to each question for IPv6."""
+    monkeypatch.setattr(module, "_SECOND_FAMILY", 0.1)
+    resolver = dns.asyncresolver.default_resolver
+    assert resolver is not None
+    resolver.search = [dns.name.from_text(domain) for domain in ("ns.svc.test.", "svc.test.")]
+    resolver.ndots = 5
+    stub.says("etcd.svc.test", "10.0.0.1")
+    if is_silent:
+        stub.silent_about = "AAAA"
+    else:
+        stub.fails(Rcode.SERVFAIL, "AAAA")
+    assert (await address_lookup("etcd", 5.0)).addresses == ("10.0.0.1",)
+    assert "etcd.ns.svc.test" in stub.asked
+
+
 async def test_jobs_of_the_application_do_not_delay_a_lookup(stub: DnsStub) -> None:
     """The default executor of a loop is the application's, and all its threads may be busy."""
     loop, released = asyncio.get_running_loop(), threading.Event()
