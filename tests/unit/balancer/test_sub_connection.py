@@ -807,10 +807,8 @@ async def test_connections_that_were_replaced_are_not_kept() -> None:
     world = await World().ready()
     first = weakref.ref(world.sub.record)
     for _ in range(3):
-        record = await world.sub.dial_beside()
-        assert world.sub.renew(record, "renewed")
+        assert world.sub.renew(await world.sub.dial_beside(), "renewed")
         await turns()
-    del record
     del world.member.connections[:-1], world.verified[:]
     gc.collect()
     assert first() is None
