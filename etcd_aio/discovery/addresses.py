@@ -96,6 +96,8 @@ def _listed(lines: Iterable[str], name: str) -> Iterator[str]:
         address, *names = line.partition("#")[0].split() or ("",)
         if name in (one.lower().removesuffix(".") for one in names):
             try:
-                yield str(ip_address(address))
+                found = str(ip_address(address))
             except ValueError:  # the line is wrong, and the others may be right
                 continue
+            if "%" not in found:  # an address of one interface of this machine, as macOS has for localhost
+                yield found
