@@ -41,7 +41,7 @@ class ConnectionRecord:
         ended: set when it takes no new attempts any more, which may be before `connection` is set.
         cause: why it ended.
         successor: the connection beside it to which the sub-connection has moved; None if it has not.
-        is_renewed: it ended because it was renewed, though it serves.
+        is_routine: it ended though it serves: it was renewed, or its endpoint is no longer used.
         is_rejected: it ended because its peer is not the right one.
         quorum_health: traffic and health of what needs the cluster, as seen over this connection.
         local_health: the same for what the member serves alone.
@@ -56,7 +56,7 @@ class ConnectionRecord:
         self.ended = asyncio.Event()
         self.cause: BaseException | None = None
         self.successor: ConnectionRecord | None = None
-        self.is_rejected = self.is_renewed = False
+        self.is_rejected = self.is_routine = False
         self.quorum_health, self.local_health = ServiceHealth(now), ServiceHealth(now)
         self.unserved: dict[str, str] = {}
         self.streams: dict[SubConnectionStream, None] = {}
@@ -121,9 +121,9 @@ class SubConnectionStream:
         record.streams[self] = None
 
     @property
-    def is_renewed(self) -> bool:
-        """Whether its connection serves, and was renewed."""
-        return self._record.is_renewed
+    def is_routine(self) -> bool:
+        """Whether its connection has ended though it serves."""
+        return self._record.is_routine
 
     def leave(self, reason: str) -> None:
         """Ask the owner to leave; only once, and not if the stream is over."""

@@ -74,6 +74,7 @@ class Dialler:
         target: what the engine dials.
         dialling: the client's way of dialling.
         failures: how many dials to other endpoints have failed in a row before; the backoff continues from there.
+        verifies: verify the peer of every connection, whatever `dialling` says.
 
     Attributes:
         failures: see above.
@@ -82,7 +83,16 @@ class Dialler:
         task: None before the start.
     """
 
-    def __init__(self, owner: DialOwner, endpoint: str, target: Target, dialling: Dialling, *, failures: int) -> None:
+    def __init__(
+        self,
+        owner: DialOwner,
+        endpoint: str,
+        target: Target,
+        dialling: Dialling,
+        *,
+        failures: int,
+        verifies: bool = False,
+    ) -> None:
         self.is_suspect = False
         self.seconds = 0.0
         self.task: asyncio.Task[None] | None = None
@@ -90,6 +100,7 @@ class Dialler:
         self._endpoint = endpoint
         self._target = target
         self._dialling = dialling
+        self._verifies = verifies or dialling.verify_all
         self.failures = failures
 
     def start(self) -> None:
@@ -119,7 +130,11 @@ class Dialler:
             else:
                 connected_at = clock()
                 self._owner.on_connected(record, connection)
-                record = await _last_ended(record)
+                del connection  # neither it nor its record is kept once another one has taken its place
+                await record.ended.wait()
+                while record.successor is not None:
+                    record = record.successor
+                    await record.ended.wait()
                 if clock() - connected_at >= STABLE_AFTER and not record.is_rejected:
                     failures = 0
                     continue
@@ -140,7 +155,7 @@ class Dialler:
         connection = await self._dialling.engine.connect(self._target_for(record), record)
         self.seconds = clock() - began
         try:
-            if self.is_suspect or self._dialling.verify_all:
+            if self.is_suspect or self._verifies:
                 await self._dialling.verify(connection, self._endpoint)
             # The peer may have ended the connection before this task continued.
             if record.ended.is_set():
@@ -157,12 +172,3 @@ class Dialler:
             return self._target
         record.certificates = certificates.for_connection()
         return dataclasses.replace(self._target, tls=record.certificates)
-
-
-async def _last_ended(record: ConnectionRecord) -> ConnectionRecord:
-    """Wait until a connection has ended, and every one that took its place; returns the last."""
-    while True:
-        await record.ended.wait()
-        if record.successor is None:
-            return record
-        record = record.successor

@@ -88,7 +88,9 @@ class SubConnection(TwoPartClose):
         self._loop = asyncio.get_running_loop()
         self._since = self._out_since = self._loop.time()
         target = endpoint.target(tls, dialling.proxy_for)
-        self._dialler = Dialler(self, endpoint.name, target, dialling, failures=failures)
+        # DNS may still name an address that belongs to another cluster by now.
+        verifies = bool(endpoint.address)
+        self._dialler = Dialler(self, endpoint.name, target, dialling, failures=failures, verifies=verifies)
         self._connection: Connection | None = None
         self._record = ConnectionRecord(self, self._since)  # of this connection, or of the last one
         self._live: dict[ConnectionRecord, None] = {}
@@ -342,7 +344,7 @@ class SubConnection(TwoPartClose):
         if self.state is not ConnectivityState.READY or record.ended.is_set():
             return False
         self.log.info("endpoint %s: %s", self.endpoint_name, reason, extra={"endpoint": self.endpoint_name})
-        self._record.is_renewed = True
+        self._record.is_routine = True
         # The health of the old one is no longer judged from now on.
         self._replace(record, reason, gives_up=self.quorum_health.unserved_since != NEVER)
         return True
@@ -382,7 +384,9 @@ class SubConnection(TwoPartClose):
         """Take no new attempts, and close the connections once everything under way has ended. Final."""
         if self.state is ConnectivityState.SHUTDOWN:
             return
-        if self.quorum_health.unserved_since != NEVER:
+        if self.quorum_health.unserved_since == NEVER:
+            self._record.is_routine = True
+        else:
             self.give_up("the endpoint is no longer used, since its member does not serve")
         self._connection = None
         self._dialler.cancel()

@@ -4,7 +4,7 @@ A client has one `CertificateFiles`, and each dial asks it for a context. It rea
 system may be slow and decrypting a key takes time, and compares their contents with those of the last context.
 Modification times are too coarse for files that are replaced twice. A new context is made only if the contents differ.
 If it cannot be made, a warning is logged and the last context stays in use: certificate and key are two files, and do
-not fit each other while they are being replaced.
+not fit each other while they are being replaced. So it does while a file system hangs.
 
 With `TLS(reconnect=True)`, each connection has a source of its own, see `connection_certificates.py`.
 """
@@ -31,6 +31,8 @@ logger = logging.getLogger("etcd_aio.tls")
 _CERTIFICATE: Final = b"-----BEGIN CERTIFICATE-----", b"-----BEGIN TRUSTED CERTIFICATE-----"
 _PRIVATE_KEY: Final = b"PRIVATE KEY-----"
 _READABLE_BY_OTHERS: Final = 0o044
+_PATIENCE: Final = 0.5  # seconds for a reading, where there is a context already; within the timeout of a dial
+_LATE: Final = "the certificate files were not read in time; the last certificates stay in use"
 
 
 class Loaded(NamedTuple):
@@ -65,6 +67,7 @@ class CertificateFiles:
         self._complaint = ""
         self._warned_of_mode = 0
         self._reading: asyncio.Future[Loaded] | None = None
+        self._is_late = False  # a warning tells it
 
     @property
     def server_name(self) -> str:
@@ -117,7 +120,15 @@ class CertificateFiles:
         if self._reading is None:
             self._reading = in_thread(self._read, "etcd_aio certificates")
             self._reading.add_done_callback(self._was_read)
-        return await asyncio.shield(self._reading)
+        reading = self._reading
+        if self._loaded is not None:
+            await asyncio.wait([reading], timeout=_PATIENCE)
+            if not reading.done():  # a file system hangs; the next dial has the use of what is read until then
+                if not self._is_late:
+                    self._log.warning(_LATE)
+                self._is_late = True
+                return self._loaded
+        return await asyncio.shield(reading)
 
     @property
     def has_files(self) -> bool:
@@ -126,6 +137,7 @@ class CertificateFiles:
 
     def _was_read(self, reading: "asyncio.Future[Loaded]") -> None:
         self._reading = None
+        self._is_late = False
 
     # In a thread; never two at once.
 

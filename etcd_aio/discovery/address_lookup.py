@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from etcd_aio.base.aio import start_background_task
+from etcd_aio.base.threads import in_thread
 from etcd_aio.discovery.addresses import AddressAnswer, FamilyAnswer, listed_addresses, search_names
 from etcd_aio.errors import DiscoveryError, sanitize
 
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
 
 HOSTS_TTL: Final = 30.0  # seconds after which the hosts file is read again
 _DEFAULT_NDOTS: Final = 1  # as of resolv.conf
-_SECOND_FAMILY: Final = 1.0  # seconds for the answer of one family after that of the other has brought addresses
+_SECOND_FAMILY: Final = 1.0  # seconds for the answer of one family after that of the other is enough
 
 
 async def address_lookup(name: str, timeout: float) -> AddressAnswer:
@@ -30,9 +31,15 @@ async def address_lookup(name: str, timeout: float) -> AddressAnswer:
         timeout: seconds.
 
     Raises:
-        DiscoveryError: the name servers of this machine are not known.
+        DiscoveryError: the name servers of this machine are not known, or its hosts file was not read in time.
     """
-    listed = await asyncio.to_thread(_listed_in_hosts, name)
+    clock = asyncio.get_running_loop().time
+    deadline = clock() + timeout
+    reading = in_thread(lambda: _listed_in_hosts(name), f"etcd_aio hosts {name}")
+    await asyncio.wait([reading], timeout=timeout)
+    if not reading.done():
+        raise DiscoveryError(f"{name}: {hosts_file()} was not read in time")
+    listed = reading.result()
     if listed:
         v4, v6 = (tuple(one for one in listed if (":" in one) == is_v6) for is_v6 in (False, True))
         return AddressAnswer(FamilyAnswer(v4, HOSTS_TTL), FamilyAnswer(v6, HOSTS_TTL))
@@ -46,17 +53,15 @@ async def address_lookup(name: str, timeout: float) -> AddressAnswer:
         raise DiscoveryError(f"{name}: {type(error).__name__}: {sanitize(str(error))}") from error
     domains = resolver.search or ([] if resolver.domain is None else [resolver.domain])
     ndots = _DEFAULT_NDOTS if resolver.ndots is None else resolver.ndots
-    clock = asyncio.get_running_loop().time
-    deadline = clock() + timeout
     for candidate in search_names(name, [domain.to_text() for domain in domains], ndots):
         answer = await _ask_both(resolver, candidate, deadline - clock())
-        if answer.addresses or answer.error:  # a name that was not answered may be the right one
+        if answer.may_exist:
             return answer
     return AddressAnswer()
 
 
 async def _ask_both(resolver: "dns.asyncresolver.Resolver", name: str, timeout: float) -> AddressAnswer:
-    """Ask for both families at once. If one has addresses, the other one is not waited for much longer."""
+    """Ask for both families at once. If one has addresses, or no such name, the other is not waited for much longer."""
     tasks = [
         start_background_task(_ask(resolver, name, kind, timeout), name=f"etcd_aio dns {kind} {name}")
         for kind in ("A", "AAAA")
@@ -64,8 +69,8 @@ async def _ask_both(resolver: "dns.asyncresolver.Resolver", name: str, timeout: 
     try:
         done, waiting = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
         if waiting:
-            has_addresses = any(task.result().addresses for task in done)
-            await asyncio.wait(waiting, timeout=_SECOND_FAMILY if has_addresses else None)
+            is_enough = any(task.result().addresses or not task.result().exists for task in done)
+            await asyncio.wait(waiting, timeout=_SECOND_FAMILY if is_enough else None)
     finally:
         for task in tasks:
             task.cancel()
@@ -79,7 +84,9 @@ async def _ask(resolver: "dns.asyncresolver.Resolver", name: str, kind: str, tim
 
     try:
         answer = await resolver.resolve(name, kind, lifetime=max(timeout, 0.001))
-    except (dns.resolver.NXDOMAIN, dns.resolver.NoAnswer):
+    except dns.resolver.NXDOMAIN:
+        return FamilyAnswer(exists=False)
+    except dns.resolver.NoAnswer:
         return FamilyAnswer()
     except (dns.exception.DNSException, OSError) as error:
         return FamilyAnswer(error=f"{type(error).__name__}: {sanitize(str(error))}")

@@ -19,11 +19,13 @@ class FamilyAnswer:
         addresses: empty if there are none, or if there is no answer.
         ttl: seconds for which the answer is valid.
         error: why there is no answer; empty if there is one.
+        exists: False if the answer is that the name does not exist, which is not about this family alone.
     """
 
     addresses: tuple[str, ...] = ()
     ttl: float = inf
     error: str = ""
+    exists: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +49,11 @@ class AddressAnswer:
     def error(self) -> str:
         """Why an answer is missing; empty if none is."""
         return self.v4.error or self.v6.error
+
+    @property
+    def may_exist(self) -> bool:
+        """Whether the name has addresses, or may have some, since an answer is missing."""
+        return bool(self.addresses) or (bool(self.error) and self.v4.exists and self.v6.exists)
 
     @property
     def ttl(self) -> float:
@@ -89,6 +96,8 @@ def _listed(lines: Iterable[str], name: str) -> Iterator[str]:
         address, *names = line.partition("#")[0].split() or ("",)
         if name in (one.lower().removesuffix(".") for one in names):
             try:
-                yield str(ip_address(address))
+                found = str(ip_address(address))
             except ValueError:  # the line is wrong, and the others may be right
                 continue
+            if "%" not in found:  # an address of one interface of this machine, as macOS has for localhost
+                yield found

@@ -5,9 +5,10 @@ replaces their endpoints by what members advertise. If none of the new endpoints
 beside them until one is; if none can be connected, the old ones stay.
 
 One task asks each resolver on a schedule of its own, and syncs, for clients with `auto_sync`. While none of the
-endpoints of a resolver can be connected, it asks again soon: DNS may have changed. It asks one resolver at a time, and
-at most one in a second. With `auto_sync`, the sources are tried too while no member is connected: the host names that
-were named may lead to a cluster that has moved. A failure changes nothing; it is logged once and tried again.
+endpoints of a resolver can be connected, it asks again soon: DNS may have changed. It asks at most one resolver in a
+second, and does not wait for the answer, since a silent name server must not hold up the other names. With `auto_sync`,
+the sources are tried too while no member is connected: the host names that were named may lead to a cluster that has
+moved. A failure changes nothing; it is logged once and tried again.
 
 `set_endpoints` wins: the answer to a request that was sent before it is dropped, unless it is about a name that stays.
 """
@@ -47,7 +48,7 @@ ListMembers: TypeAlias = "Callable[[Timeout], Awaitable[MemberListResult]]"
 
 
 class Discovery(TwoPartClose):
-    """Owner of the task that keeps the endpoints current.
+    """Owner of the task that keeps the endpoints current, and of one for each question.
 
     Args:
         balancer: connects to the endpoints.
@@ -84,6 +85,7 @@ class Discovery(TwoPartClose):
         self._auto_sync = auto_sync
         self._connect_timeout = connect_timeout
         self._random = random
+        self._is_started = False
         self._records = None if records is None else Tracked(records, random)
         self._sources: tuple[Endpoint | Tracked, ...] = () if self._records is None else (self._records,)
         self._sources += self._tracking(sources)
@@ -95,7 +97,8 @@ class Discovery(TwoPartClose):
         self._generation = 0  # counts the calls of `set_endpoints`
         self._failing: dict[str, BaseException] = {}
         self._task: asyncio.Task[None] | None = None
-        self._is_started = self._is_closed = False
+        self._asking: dict[Resolver, asyncio.Task[None]] = {}
+        self._is_closed = False
 
     def start(self) -> None:
         """Start the task, if there is anything to keep current. Safe to repeat."""
@@ -105,13 +108,15 @@ class Discovery(TwoPartClose):
             self._task = start_background_task(self._keep_current(), name="etcd_aio discovery")
 
     def close(self) -> Unwinding:
-        """End the task."""
+        """End the tasks."""
         was_closed, self._is_closed = self._is_closed, True
         if self._task is None:
             return ()
+        tasks = (self._task, *self._asking.values())
         if not was_closed:
-            self._task.cancel()
-        return (self._task,)
+            for task in tasks:
+                task.cancel()
+        return tasks
 
     # The sources.
 
@@ -138,8 +143,11 @@ class Discovery(TwoPartClose):
 
     def _tracking(self, sources: "Sequence[Endpoint | Resolver]") -> tuple[Endpoint | Tracked, ...]:
         known = {one.resolver.name: one for one in self._tracked()}
+        # Not before those that wait already, however often a program replaces its endpoints.
+        due = asyncio.get_running_loop().time() if self._is_started else -inf
         return tuple(
-            one if isinstance(one, Endpoint) else known.get(one.name) or Tracked(one, self._random) for one in sources
+            one if isinstance(one, Endpoint) else known.get(one.name) or Tracked(one, self._random, due)
+            for one in sources
         )
 
     def _tracked(self) -> list[Tracked]:
@@ -187,6 +195,7 @@ class Discovery(TwoPartClose):
                 generation = self._generation
                 both = (*after, *(endpoint for endpoint in before if endpoint.name not in wanted))
                 self._balancer.set_endpoints(both)
+                self._demand(after)
                 try:
                     await self._wait_for_any(wanted)
                 except BaseException:  # also a cancellation: the old endpoints have worked, the new ones have not
@@ -212,6 +221,11 @@ class Discovery(TwoPartClose):
                     "none of the endpoints that members advertise could be connected; the old ones stay"
                 ) from NoAvailableEndpointsError(errors=errors)
 
+    def _demand(self, endpoints: Iterable[Endpoint]) -> None:
+        """Have these connected beside the old ones, which a policy of a single connection does not do by itself."""
+        for endpoint in endpoints:
+            self._balancer.demand(endpoint.name)
+
     def _is_any_ready(self, names: set[str]) -> bool:
         return not names.isdisjoint(self._balancer.ready)
 
@@ -232,11 +246,12 @@ class Discovery(TwoPartClose):
         while True:
             now = loop.time()
             self._note_connections(now)
-            tracked = min(self._tracked(), key=_due, default=None)
+            tracked = min((one for one in self._tracked() if one.resolver not in self._asking), key=_due, default=None)
             ask_at = inf if tracked is None else max(_due(tracked), self._asked_at + _QUESTION_INTERVAL)
             if tracked is not None and ask_at <= now:
                 self._asked_at = now
-                await self._ask(tracked)
+                name = f"etcd_aio look up {tracked.resolver.name}"
+                self._asking[tracked.resolver] = start_background_task(self._ask(tracked), name=name)
             elif self._return_schedule.due <= now:
                 self._return_schedule.answered(now, inf)
                 self._use_sources()
@@ -257,14 +272,17 @@ class Discovery(TwoPartClose):
                 self._return_schedule.note_connected()
             else:
                 self._return_schedule.note_outage(now)
-        # A policy of a single connection dials none of them before the old ones are gone.
-        awaited = set(_names(self._awaited))
-        if awaited & ready or not awaited <= dialled:
+        if self._is_any_ready(set(_names(self._awaited))):
             self._replace(self._awaited)
+        self._demand(self._awaited)
 
     async def _ask(self, tracked: Tracked) -> None:
-        if not await self._try(tracked.resolver.name, self._resolve(tracked)):
-            tracked.schedule.failed(asyncio.get_running_loop().time(), self._interval(tracked.ttl))
+        try:
+            if not await self._try(tracked.resolver.name, self._resolve(tracked)):
+                tracked.schedule.failed(asyncio.get_running_loop().time(), self._interval(tracked.ttl))
+        finally:
+            del self._asking[tracked.resolver]
+            self._balancer.readiness.wake()  # the other task waits for it, to see when to ask next
 
     async def _resolve(self, tracked: Tracked) -> None:
         resolution = await tracked.resolver.resolve(_RESOLVE_TIMEOUT)

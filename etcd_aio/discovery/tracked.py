@@ -18,6 +18,7 @@ class Tracked:
     Args:
         resolver: see above.
         random: returns a number in [0, 1).
+        due: when to ask for the first time.
 
     Attributes:
         endpoints: its last answer.
@@ -26,12 +27,12 @@ class Tracked:
         schedule: when it is asked.
     """
 
-    def __init__(self, resolver: "Resolver", random: Callable[[], float]) -> None:
+    def __init__(self, resolver: "Resolver", random: Callable[[], float], due: float = -inf) -> None:
         self.resolver = resolver
         self.endpoints: tuple[Endpoint, ...] = ()
         self.ttl = inf
         self.was_answered = False
-        self.schedule = Schedule(-inf, random)
+        self.schedule = Schedule(due, random)
         self._random = random
 
     def renewed(self) -> "Tracked":

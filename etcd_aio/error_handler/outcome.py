@@ -79,7 +79,7 @@ class StreamEnd:
         error: the error for the stream's handler.
         pushback: seconds that the server asks this client to wait; None if it does not.
         is_unneeded: nothing failed; the stream was not needed any more.
-        is_routine: nothing failed; the stream moves to the connection that its own one was renewed by.
+        is_routine: nothing failed: the connection was renewed, or its endpoint is no longer used.
     """
 
     facts: StreamFacts

@@ -285,7 +285,7 @@ class StreamSupervisor(TwoPartClose, Generic[Request, Reply]):
 
     def _leave(self, stream: SubConnectionStream | None, reason: str) -> None:
         if stream is not None and self._stream is stream:
-            self._end_stream(StreamEnd.abandoned(reason, is_routine=stream.is_renewed))
+            self._end_stream(StreamEnd.abandoned(reason, is_routine=stream.is_routine))
 
     def _fail(self, error: Exception) -> None:
         """End everything, for an exception that was raised outside of the task."""

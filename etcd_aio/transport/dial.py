@@ -9,19 +9,19 @@ import socket
 import ssl
 from collections import Counter, deque
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Final, TypeVar
 
-from etcd_aio.base.aio import start_task
 from etcd_aio.dataclass import dataclass
 from etcd_aio.errors import ConnectError, ProxyError, TLSError
 from etcd_aio.transport.explain import no_http2_by_alpn
 from etcd_aio.transport.interface import Target, TLSContext
 from etcd_aio.transport.names import Address, Names
+from etcd_aio.transport.race import first_to_succeed
 from etcd_aio.transport.time_limit import TimeLimit
 
 P = TypeVar("P", bound=asyncio.BaseProtocol)
 
-_HAPPY_EYEBALLS_DELAY: Final = 0.25  # RFC 8305, section 5: "Connection Attempt Delay" default
 _TLS_SHUTDOWN_TIMEOUT: Final = 1.0  # asyncio's 30 s would hold a closing client; we abort what is dead anyway
 
 
@@ -198,34 +198,11 @@ async def _to_first(
 
 
 async def _race(addresses: Sequence[Address]) -> socket.socket:
-    """Happy eyeballs: a socket connected to the first address that answers (RFC 8305).
-
-    asyncio has its own, but cancelled at the wrong moment that leaves a connected socket behind. uvloop has none.
-    """
-    waiting = _alternating(addresses)
-    running: set[asyncio.Task[socket.socket]] = set()
-    errors: list[BaseException] = []
-    try:
-        while waiting or running:
-            if waiting:
-                running.add(start_task(_connect_socket(waiting.popleft()), name="etcd_aio dial"))
-            delay = _HAPPY_EYEBALLS_DELAY if waiting else None
-            done, _ = await asyncio.wait(running, timeout=delay, return_when=asyncio.FIRST_COMPLETED)
-            for task in done:
-                running.discard(task)
-                error = task.exception()
-                if error is None:
-                    return task.result()
-                errors.append(error)
-    finally:
-        for task in running:
-            task.cancel()
-            task.add_done_callback(_close_socket)
-    if not errors:
+    """A socket connected to the first address that answers (RFC 8305)."""
+    if not addresses:
         raise OSError("the host name has no address")
-    for error in errors[1:]:
-        errors[0].add_note(f"and {error}")
-    raise errors[0]
+    ways = [partial(_connect_socket, address) for address in _alternating(addresses)]
+    return await first_to_succeed(ways, socket.socket.close)
 
 
 async def _connect_socket(address: Address) -> socket.socket:
@@ -241,12 +218,6 @@ async def _connect_socket(address: Address) -> socket.socket:
         sock.close()
         raise
     return sock
-
-
-def _close_socket(task: asyncio.Task[socket.socket]) -> None:
-    """Close the socket of a dial that is no longer needed."""
-    if not task.cancelled() and task.exception() is None:
-        task.result().close()
 
 
 def _alternating(addresses: Sequence[Address]) -> deque[Address]:

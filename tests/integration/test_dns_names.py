@@ -17,8 +17,10 @@ pytest.importorskip("dns", reason="dnspython is an extra")
 from dns.rcode import Rcode
 
 from etcd_aio import Client, NoAvailableEndpointsError
+from etcd_aio.balancer import PolicyName
 from etcd_aio.discovery import discovery
 from etcd_aio.testing import EtcdServer, ServerTLS
+from etcd_aio.testing.ports import free_ports
 from tests.support.client_load import loaded
 from tests.support.dns_process import dns_process
 from tests.support.dns_stub import DnsStub
@@ -212,6 +214,31 @@ async def test_nothing_is_lost_while_dns_fails(
             server.says(NAME, B, C)
             await until(lambda: ready(client) == {B, C}, 60)
         load.check()
+
+
+@pytest.mark.parametrize("policy", ["round_robin", "pinned"])
+async def test_an_address_of_another_cluster_gets_no_call(policy: PolicyName) -> None:
+    """As in Kubernetes, where the address of a pod that has ended is given to another one."""
+    async with loopback_cluster((A,)) as own, Dnsmasq(ttl=1) as server:
+        port = port_of(own)
+        (peer_port,) = free_ports(1, B)
+        async with EtcdServer("other", ports=(port, peer_port), host=B) as other:
+            server.says(NAME, A)
+            client = Client(f"dns:///{NAME}:{port}", policy=policy)
+            async with client, loaded(client, "k") as load:
+                await until(lambda: ready(client) == {A})
+                for addresses in ((A, B), (B,)):  # in the end it is the only one
+                    server.says(NAME, *addresses)
+                    await until(lambda: any(one.endswith(B) for one in client.endpoints))
+                    calls = load.calls
+                    await until(lambda calls=calls: load.calls > calls + 200)  # type: ignore[misc]
+                    assert ready(client) == {A}
+                await until(lambda: "belongs to cluster" in str(client._balancer.no_available_endpoints()))
+            load.check()
+            async with Client(other.endpoint) as outside:
+                found = await outside.get("k")
+                assert found is None
+                assert (await outside.maintenance.status(other.endpoint)).header.revision == 1
 
 
 async def test_errors_tell_why_a_name_has_no_address() -> None:

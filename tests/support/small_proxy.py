@@ -23,6 +23,7 @@ class SmallProxy:
         reply: what it answers to CONNECT, before the tunnel.
         behind: sent together with the reply, as the first bytes of the endpoint.
         piece: bytes that are sent at once; 0 for all.
+        silent_about: a host to which it never gets through, by SOCKS.
         open: number of its connections.
     """
 
@@ -33,6 +34,7 @@ class SmallProxy:
     reply: bytes = b"HTTP/1.1 200 Connection established\r\n\r\n"
     behind: bytes = b""
     piece: int = 0
+    silent_about: str = ""
     open: int = 0
 
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -79,6 +81,9 @@ class SmallProxy:
             family, size = (socket.AF_INET, 4) if kind == 1 else (socket.AF_INET6, 16)
             host = socket.inet_ntop(family, await reader.readexactly(size))
         self.places.append((host, int.from_bytes(await reader.readexactly(2), "big")))
+        if host == self.silent_about:
+            await reader.read(1)  # until the client hangs up
+            return
         try:
             there = await asyncio.open_connection(*self.resolve(*self.places[-1]))
         except OSError:

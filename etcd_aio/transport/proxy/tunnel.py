@@ -6,25 +6,27 @@ if there is any, and then the engine's protocol gets it. Bytes that have come ea
 
 import asyncio
 import ssl
-from collections.abc import Awaitable, Callable, Sequence
-from typing import Final, TypeAlias, TypeVar, cast
+from collections.abc import Callable, Coroutine, Sequence
+from functools import partial
+from typing import Any, Final, TypeAlias, TypeVar, cast
 
 from etcd_aio.errors import ProxyAuthenticationError, ProxyError
 from etcd_aio.transport.interface import Proxy
 from etcd_aio.transport.proxy.conversation import Conversation
 from etcd_aio.transport.proxy.http_connect import http_connect
 from etcd_aio.transport.proxy.socks5 import socks5
+from etcd_aio.transport.race import first_to_succeed
 
 P = TypeVar("P", bound=asyncio.BaseProtocol)
 
-Reach: TypeAlias = Callable[[Callable[[], "Tunnel"]], Awaitable[tuple[asyncio.Transport, "Tunnel"]]]
+Reach: TypeAlias = Callable[[Callable[[], "Tunnel"]], Coroutine[Any, Any, tuple[asyncio.Transport, "Tunnel"]]]
 """Connects a protocol to the proxy, with TLS if the proxy has it."""
 
 _TLS_SHUTDOWN_TIMEOUT: Final = 1.0  # as of a direct connection
 
 
 async def through_proxy(proxy: Proxy, places: Sequence[tuple[str, int]], reach: Reach) -> "Tunnel":
-    """Let the proxy connect to the first of `places` that it can reach.
+    """Let the proxy connect to the first of `places` that it reaches.
 
     Args:
         proxy: which proxy.
@@ -35,30 +37,30 @@ async def through_proxy(proxy: Proxy, places: Sequence[tuple[str, int]], reach: 
         ProxyAuthenticationError: the proxy refused the credentials.
         ProxyError: the proxy is not reached, or reaches none of the places.
     """
-    errors: list[ProxyError] = []
-    for host, port in places:
-        talk = socks5 if proxy.scheme.startswith("socks") else http_connect
-        conversation = talk(proxy, host, port)
-        try:
-            transport, tunnel = await reach(lambda said=conversation: Tunnel(proxy, said))  # type: ignore[misc]
-        except ssl.SSLError as error:
-            raise ProxyError(f"TLS with the proxy {proxy.name} failed: {error}") from error
-        except OSError as error:
-            raise ProxyError(f"the proxy {proxy.name} cannot be reached: {type(error).__name__}: {error}") from error
-        try:
-            await tunnel.opened
-        except ProxyAuthenticationError:
-            raise
-        except ProxyError as error:
-            errors.append(error)
-        except BaseException:  # a cancellation
-            transport.abort()
-            raise
-        else:
-            return tunnel
-    for other in errors[1:]:
-        errors[0].add_note(f"and {other}")
-    raise errors[0]
+    ways = [partial(_open, proxy, host, port, reach) for host, port in places]
+    return await first_to_succeed(ways, Tunnel.abort, is_final=_is_of_proxy)
+
+
+async def _open(proxy: Proxy, host: str, port: int, reach: Reach) -> "Tunnel":
+    talk = socks5 if proxy.scheme.startswith("socks") else http_connect
+    conversation = talk(proxy, host, port)
+    try:
+        _, tunnel = await reach(lambda: Tunnel(proxy, conversation))
+    except ssl.SSLError as error:
+        raise ProxyError(f"TLS with the proxy {proxy.name} failed: {error}") from error
+    except OSError as error:
+        raise ProxyError(f"the proxy {proxy.name} cannot be reached: {type(error).__name__}: {error}") from error
+    try:
+        await tunnel.opened
+    except BaseException:  # also a cancellation
+        tunnel.abort()
+        raise
+    return tunnel
+
+
+def _is_of_proxy(error: BaseException) -> bool:
+    """Whether an error has nothing to do with the place: the proxy is not reached, or refuses the credentials."""
+    return isinstance(error, ProxyAuthenticationError) or isinstance(error.__cause__, OSError)
 
 
 class Tunnel(asyncio.Protocol):
@@ -100,6 +102,10 @@ class Tunnel(asyncio.Protocol):
         self._fail(ProxyError(f"the proxy {self._proxy.name} closed the connection without a full answer"))
 
     # For the dial.
+
+    def abort(self) -> None:
+        """Close the connection to the proxy."""
+        self._transport.abort()
 
     async def hand_over(
         self, factory: Callable[[], P], tls: ssl.SSLContext | None, server_name: str | None

@@ -3,9 +3,11 @@ attempts, streams and closes.
 """
 
 import asyncio
+import gc
 import itertools
 import logging
 import re
+import weakref
 
 import pytest
 
@@ -39,9 +41,11 @@ NOT_CONNECTED = Health.NOT_CONNECTED
 class World:
     """One sub-connection, its fake endpoint, and what was seen of it."""
 
-    def __init__(self, chance: float = 0.5, *, verify_all: bool = False) -> None:
+    def __init__(
+        self, chance: float = 0.5, *, verify_all: bool = False, endpoint: str = "m1:2379", host: str = "m1:2379"
+    ) -> None:
         self.engine = FakeEngine()
-        self.member: FakeMember = self.engine["m1:2379"]
+        self.member: FakeMember = self.engine[host]
         self.states: list[ConnectivityState] = []
         self.healths: list[tuple[bool, Health]] = []
         self.verified: list[Connection] = []
@@ -50,7 +54,7 @@ class World:
         self.p99_latency = 0.0
         self.is_armed = False
         self.sub = SubConnection(
-            parse_endpoint("m1:2379"),
+            parse_endpoint(endpoint),
             None,
             Dialling(self.engine, self.verify, verify_all, lambda: chance),
             self,
@@ -720,8 +724,11 @@ async def test_a_failure_for_a_reason_of_the_client_is_no_evidence_against_the_m
     await closed(world)
 
 
-async def test_every_connection_is_verified_where_there_is_something_to_protect() -> None:
-    world = await World(verify_all=True).ready()
+@pytest.mark.parametrize("is_address_of_a_name", [False, True])
+async def test_every_connection_is_verified_where_there_is_something_to_protect(is_address_of_a_name: bool) -> None:
+    world = await (
+        World(endpoint="dns:///m#10.0.0.1", host="10.0.0.1:2379") if is_address_of_a_name else World(verify_all=True)
+    ).ready()
     assert len(world.verified) == 1
     world.member.connection.lose()
     await asyncio.sleep(1)
@@ -792,4 +799,17 @@ async def test_what_cannot_be_moved_to_is_left_to_the_caller() -> None:
     await asyncio.sleep(1)
     assert world.sub.state is READY
     assert [one.is_lost for one in world.member.connections].count(False) == 1
+    await closed(world)
+
+
+async def test_connections_that_were_replaced_are_not_kept() -> None:
+    """With certificates that live for minutes, a sub-connection has thousands in its life."""
+    world = await World().ready()
+    first = weakref.ref(world.sub.record)
+    for _ in range(3):
+        assert world.sub.renew(await world.sub.dial_beside(), "renewed")
+        await turns()
+    del world.member.connections[:-1], world.verified[:]
+    gc.collect()
+    assert first() is None
     await closed(world)

@@ -5,14 +5,16 @@ import logging
 import os
 import ssl
 import threading
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
 import trustme
 
-from etcd_aio.config import TLS, CertificateFiles
+from etcd_aio.config import TLS, CertificateFiles, certificates
 from etcd_aio.config.certificates import Loaded
 from etcd_aio.errors import ConfigError
 from tests.support.canary import CANARY, secret
@@ -303,6 +305,38 @@ async def test_many_who_ask_share_one_reading_and_one_who_gives_up_disturbs_nobo
     assert (len(contexts), len(readings)) == (1, 1)
     await files.context()
     assert len(readings) == 2
+
+
+@contextmanager
+def hanging(path: Path) -> Iterator[None]:
+    """In place of a file, a pipe: to open it for reading waits for a writer, as a file system that hangs does."""
+    kept = path.rename(path.with_name("kept"))
+    os.mkfifo(path)
+    try:
+        yield
+    finally:
+        writer = os.open(path, os.O_RDWR)
+        kept.replace(path)
+        os.close(writer)
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="this system has no named pipes")
+async def test_while_files_cannot_be_read_in_time_the_last_context_is_used(
+    ca: Path, own: dict[str, Any], monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(certificates, "_PATIENCE", 0.05)
+    files = CertificateFiles(TLS(ca=ca, **own))
+    context = await files.context()
+    with hanging(Path(own["key"])):
+        async with asyncio.timeout(10):
+            assert [await files.context() for _ in range(3)] == [context] * 3
+    assert [one.getMessage() for one in caplog.records if "in time" in one.getMessage()] == [
+        "the certificate files were not read in time; the last certificates stay in use"
+    ]
+    change(ca)
+    async with asyncio.timeout(10):
+        while await files.context() is context:  # noqa: ASYNC110 - nothing signals it
+            await asyncio.sleep(0.01)
 
 
 async def test_a_first_reading_that_fails_is_told_to_whoever_asks_and_tried_again(

@@ -1,7 +1,10 @@
 """discovery/address_lookup.py: DNS answers of a server on loopback, search domains, aliases, and the hosts file."""
 
 import asyncio
+import os
+import threading
 from collections.abc import AsyncIterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -129,3 +132,52 @@ async def test_a_machine_without_name_servers_says_so(monkeypatch: pytest.Monkey
 def test_where_the_hosts_file_is(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.undo()
     assert hosts_file().name == "hosts"
+
+
+@pytest.mark.parametrize("is_silent", [False, True])
+async def test_a_name_that_does_not_exist_in_one_family_ends_no_search(
+    stub: DnsStub, is_silent: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Some networks answer nothing, or an error, to each question for IPv6."""
+    monkeypatch.setattr(module, "_SECOND_FAMILY", 0.1)
+    resolver = dns.asyncresolver.default_resolver
+    assert resolver is not None
+    resolver.search = [dns.name.from_text(domain) for domain in ("ns.svc.test.", "svc.test.")]
+    resolver.ndots = 5
+    stub.says("etcd.svc.test", "10.0.0.1")
+    if is_silent:
+        stub.silent_about = "AAAA"
+    else:
+        stub.fails(Rcode.SERVFAIL, "AAAA")
+    assert (await address_lookup("etcd", 5.0)).addresses == ("10.0.0.1",)
+    assert "etcd.ns.svc.test" in stub.asked
+
+
+async def test_jobs_of_the_application_do_not_delay_a_lookup(stub: DnsStub) -> None:
+    """The default executor of a loop is the application's, and all its threads may be busy."""
+    loop, released = asyncio.get_running_loop(), threading.Event()
+    executor = ThreadPoolExecutor(1)
+    loop.set_default_executor(executor)
+    job = loop.run_in_executor(None, released.wait)
+    try:
+        async with asyncio.timeout(10):
+            assert (await address_lookup("listed", 2.0)).addresses == ("10.1.1.1", "fd00::1")
+    finally:
+        released.set()
+        await job
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="this system has no named pipes")
+async def test_a_hosts_file_that_is_not_read_in_time_is_a_failure(
+    stub: DnsStub, hosts: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pipe = hosts.with_name("pipe")
+    os.mkfifo(pipe)  # to open it for reading waits for a writer
+    monkeypatch.setattr(module, "hosts_file", lambda: pipe)
+    stub.says("etcd.test", "10.0.0.1")
+    try:
+        async with asyncio.timeout(10):
+            with pytest.raises(DiscoveryError, match=r"pipe was not read in time"):
+                await address_lookup("etcd.test", 0.1)
+    finally:
+        os.close(os.open(pipe, os.O_RDWR))  # ends the wait

@@ -41,6 +41,7 @@ HOSTS = """
 10.0.0.2 etcd.
 fd00::0:1 etcd
 wrong etcd
+fe80::1%lo0 etcd
 10.0.0.1 etcd
 10.0.0.3 etcd2x
 """

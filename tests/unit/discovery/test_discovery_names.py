@@ -6,7 +6,7 @@ from itertools import pairwise
 
 import pytest
 
-from etcd_aio.balancer import parse_endpoints
+from etcd_aio.balancer import PolicyName, parse_endpoints
 from etcd_aio.discovery import discovery
 from etcd_aio.errors import ConnectError, DiscoveryError, NoAvailableEndpointsError
 from tests.support.discoveries import FakeResolver, Setup
@@ -43,7 +43,7 @@ def lose(setup: Setup, *numbers: int) -> None:
 
 async def test_each_address_is_connected_beside_the_endpoints_that_were_named() -> None:
     setup = await Setup("http://m1", names=[name_of(A, B)]).started()
-    await turns()
+    await asyncio.sleep(1)
     assert setup.names == ["http://m1:2379", A, B]
     assert setup.balancer.ready_count == 3
     assert setup.discovery.names == ("http://m1:2379", "dns:///etcd:2379")
@@ -112,18 +112,45 @@ async def test_if_all_addresses_have_changed_the_old_ones_stay_until_a_new_one_i
     await setup.closed()
 
 
-async def test_a_policy_of_one_connection_moves_to_the_new_addresses_too() -> None:
+@pytest.mark.parametrize("policy", ["pinned", "random_pinned"])
+async def test_a_policy_of_one_connection_moves_to_the_new_addresses_too(policy: PolicyName) -> None:
     resolver = name_of(A, B)
-    setup = await Setup(names=[resolver], policy="pinned").started()
+    setup = await Setup(names=[resolver], policy=policy).started()
     await asyncio.sleep(1)
     assert setup.balancer.ready_count == 1
     resolver.says = ",".join([C, D])
-    await asyncio.sleep(61)
+    await asyncio.sleep(91)
     assert setup.names == [C, D]
-    assert setup.balancer.ready_count == 1
+    assert setup.balancer.ready_count == 1, "the other one was connected until it was clear that it is not needed"
     asked = len(resolver.asked)
     await asyncio.sleep(600)
     assert len(resolver.asked) - asked <= 12, "the other address is not connected on purpose"
+    await setup.closed()
+
+
+@pytest.mark.parametrize("policy", ["pinned", "random_pinned"])
+async def test_a_policy_of_one_connection_keeps_it_until_a_new_one_is_made(policy: PolicyName) -> None:
+    resolver = name_of(A)
+    setup = await Setup(names=[resolver], policy=policy).started()
+    await turns()
+    for number in (3, 4):
+        setup.engine[f"10.0.0.{number}:2379"].dial = Refuse()
+    resolver.says = ",".join([C, D])
+    await asyncio.sleep(600)
+    assert setup.balancer.ready == {A}
+    assert dialled(setup)["1"] == 1
+    setup.engine["10.0.0.4:2379"].dial = Accept()
+    await asyncio.sleep(10)
+    assert setup.names == [C, D]
+    assert setup.balancer.ready == {D}
+    await setup.closed()
+
+
+@pytest.mark.parametrize("policy", ["pinned", "random_pinned"])
+async def test_a_policy_of_one_connection_can_sync_to_other_endpoints(policy: PolicyName) -> None:
+    setup = await Setup(names=[name_of(A)], policy=policy).started()
+    await turns()
+    assert await setup.discovery.sync(1.0) == ("http://m1:2379", "http://m2:2379", "http://m3:2379")
     await setup.closed()
 
 
@@ -143,6 +170,28 @@ async def test_if_no_address_of_a_name_can_be_connected_it_is_asked_again_within
     assert setup.names == ["http://m1:2379", C, D]
     await asyncio.sleep(100)
     assert len(resolver.asked) == 2
+    await setup.closed()
+
+
+async def test_a_name_without_an_answer_does_not_hold_up_the_others() -> None:
+    silent, other = name_of(A, name="dns:///silent:2379"), name_of(B, ttl=10.0)
+    silent.takes, silent.says = 10.0, DiscoveryError("no answer")
+    setup = await Setup(names=[silent, other]).started()
+    await asyncio.sleep(2)
+    assert setup.balancer.ready == {B}
+    await asyncio.sleep(300)
+    assert max(after - before for before, after in pairwise(other.asked)) <= 11.0
+    assert min(after - before for before, after in pairwise(silent.asked)) > 10.0, "one question at a time"
+    await setup.closed()
+
+
+async def test_no_lookup_is_left_if_the_client_closes_during_some() -> None:
+    resolvers = [name_of(A, name=f"dns:///n{number}:2379") for number in range(3)]
+    for resolver in resolvers:
+        resolver.takes = 10.0
+    setup = await Setup(names=resolvers).started()
+    await asyncio.sleep(2.5)
+    assert [len(resolver.asked) for resolver in resolvers] == [1, 1, 1]
     await setup.closed()
 
 

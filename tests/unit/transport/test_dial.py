@@ -1,4 +1,4 @@
-"""transport/dial.py: plain, TLS, unix; the first address that answers wins, the losers leave nothing."""
+"""transport/dial.py, transport/race.py: plain, TLS, unix; the first address wins, the others leave nothing."""
 
 import asyncio
 import gc
@@ -17,6 +17,7 @@ import trustme
 
 from etcd_aio.errors import ConnectError, TLSError
 from etcd_aio.transport import dial as dial_module
+from etcd_aio.transport import race
 from etcd_aio.transport.dial import _alternating, _race, dial, find_route
 from etcd_aio.transport.interface import Target
 from etcd_aio.transport.names import Address, Names
@@ -234,7 +235,7 @@ async def black_hole() -> AsyncIterator[int]:
 
 
 async def test_a_refused_address_gives_way_to_the_next_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(dial_module, "_HAPPY_EYEBALLS_DELAY", 3600.0)
+    monkeypatch.setattr(race, "DELAY", 3600.0)
     async with stream_server(echo) as port:
         sock = await _race([address(1), address(port)])
         assert sock.getpeername()[1] == port

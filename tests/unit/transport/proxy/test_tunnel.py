@@ -232,6 +232,24 @@ async def test_of_the_addresses_of_a_name_the_first_that_the_proxy_reaches_is_ta
         assert len(caught.value.__notes__) == 2
 
 
+async def test_an_address_about_which_the_proxy_is_silent_does_not_hold_up_the_others() -> None:
+    """Such as one of IPv6, where the proxy's network drops what goes there."""
+    async with stream_server(echo) as port, small_proxy(SmallProxy(silent_about="fd00::1")) as proxy:
+
+        def lookup(host: str) -> list[Address]:
+            return [
+                (socket.AF_INET6, socket.SOCK_STREAM, 6, "", ("fd00::1", 0, 0, 0)),
+                (socket.AF_INET, socket.SOCK_STREAM, 6, "", ("127.0.0.1", 0)),
+            ]
+
+        to = through("socks5", proxy.port, port, "m1")
+        async with asyncio.timeout(20):
+            transport, _ = await dial(await find_route(to, Names(lookup), 5.0), Recorder)
+        assert [host for host, _ in proxy.places] == ["fd00::1", "127.0.0.1"]
+        transport.abort()
+        await until_closed(proxy)
+
+
 @pytest.mark.parametrize("scheme", SCHEMES)
 async def test_a_proxy_that_is_down(scheme: str) -> None:
     with pytest.raises(ProxyError, match=rf"the proxy {scheme}://127.0.0.1:1 cannot be reached: ConnectionRefused"):
