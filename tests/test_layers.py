@@ -20,9 +20,7 @@ MAY_USE: dict[str, frozenset[str]] = {
         {"admin", "balancer", "calls", "client", "config", "error_handler", "kv", "lease", "store", "watch", "_version"}
     ),
     "__main__": frozenset({"cli"}),
-    "cli": frozenset(
-        {"codec", "concurrency", "config", "fake", "kubernetes", "mirror", "offline", "pb", "services"}
-    ),
+    "cli": frozenset({"codec", "concurrency", "config", "fake", "kubernetes", "mirror", "offline", "pb", "services"}),
     "contrib": frozenset({"cache", "concurrency", "methods", "services", "sync"}),
     "compat": frozenset({"sync"}),
     "sync": frozenset(

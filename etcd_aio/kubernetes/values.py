@@ -64,8 +64,8 @@ def decode_value(value: bytes) -> StoredObject:
     if value[:1] == b"{":
         try:
             return _with_names("json", json_of(value))
-        except MalformedMessageError:
-            return StoredObject("unknown", problems=("the value begins as JSON, and is none",))
+        except MalformedMessageError as error:
+            return StoredObject("unknown", problems=(f"the value begins as JSON, and cannot be read: {error}",))
     return StoredObject("unknown", problems=("the value is none that Kubernetes writes",))
 
 
@@ -137,7 +137,7 @@ def _encrypted(rest: bytes) -> StoredObject:
     provider, _, more = rest.partition(b":")
     version, _, more = more.partition(b":")
     key, is_whole, secret = more.partition(b":")
-    if not is_whole or len(key) > 200:
+    if not is_whole or len(rest) - len(secret) > 200:
         return StoredObject("encrypted", problems=("the value is encrypted, in a form that is not known",))
     what = "plugin" if provider == b"kms" else "key"
     problem = (
