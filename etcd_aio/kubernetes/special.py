@@ -103,14 +103,13 @@ def json_of(raw: bytes) -> Any:
     try:
         found = json.loads(raw, parse_constant=_refuse)
         json.dumps(found, ensure_ascii=False, allow_nan=False).encode()
-        is_too_deep = _is_deeper(found, _DEEPEST_JSON)
+        if not _is_deeper(found, _DEEPEST_JSON):
+            return found
     except RecursionError:
-        is_too_deep = True
+        pass
     except ValueError:  # also half a character or a number without end, which cannot be printed
         raise MalformedMessageError("it has something that is no JSON") from None
-    if is_too_deep:
-        raise MalformedMessageError(f"it has JSON that is nested deeper than {_DEEPEST_JSON}")
-    return found
+    raise MalformedMessageError(f"it has JSON that is nested deeper than {_DEEPEST_JSON}")
 
 
 def _is_deeper(found: Any, limit: int) -> bool:
