@@ -8,7 +8,7 @@ from typing import Final, Literal
 import pytest
 
 from etcd_aio import Client, Key, TxnResult, op
-from etcd_aio.errors import MalformedReplyError, NotSupportedByServerError
+from etcd_aio.errors import ConnectError, MalformedReplyError, NotSupportedByServerError
 from etcd_aio.mirror import Mirror
 from tests.support.command_line import run
 from tests.support.recipe_cases import CASES as RECIPES
@@ -184,6 +184,12 @@ async def _delete_prefix(client: Client, name: str, endpoint: str) -> None:
     is_same = Key(f"{name}/0").mod_revision == kv.mod_revision
     assert await _txn(client, [is_same], [op.delete(f"{name}/0", range_end=f"{name}/9")], [op.get(f"{name}/0")])
     assert (await client.range(prefix=f"{name}/")).count == 2
+
+
+async def _health(client: Client, name: str, endpoint: str) -> None:
+    for ask in (client.maintenance.livez, client.maintenance.readyz):
+        with pytest.raises(ConnectError):
+            await ask(endpoint, timeout=_SECONDS)
 
 
 async def _condition_of_range(client: Client, name: str, endpoint: str) -> None:
@@ -521,6 +527,9 @@ CASES: Final = (
     KineCase("a mirror that writes to kine", "refused", "", _mirror),
     KineCase("`compact`", "works with limits", "kine keeps the last thousand revisions all the same", _compact),
     KineCase("`cluster.members`", "works with limits", "one member, whose id is 0", _members),
+    KineCase(
+        "`maintenance.livez`, `readyz`", "works with limits", "`ConnectError`: kine answers no HTTP/1", _health
+    ),
     KineCase("changes of the members", "refused", "", _call(lambda client: client.cluster.remove(1))),
     KineCase("`maintenance.status`", "works with limits", "no leader, no revision, and a made-up version", _status),
     KineCase(
