@@ -1,7 +1,7 @@
 """Special forms: times, durations, quantities and others, whose JSON differs from that of their message. Pure."""
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
@@ -9,6 +9,7 @@ from etcd_aio.kubernetes.wire import Found, MalformedMessageError, fields_of, si
 
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _FIRST_SECOND: Final = -62135596800  # of the year 1, which stands for no time
+_DEEPEST_JSON: Final = 200  # arrays and objects; Python's own limit depends on its release and on the caller's stack
 
 
 def last_number(found: Mapping[int, list[Found]], number: int) -> int:
@@ -97,14 +98,29 @@ def json_of(raw: bytes) -> Any:
     """Parse JSON.
 
     Raises:
-        MalformedMessageError: it is no JSON.
+        MalformedMessageError: it is no JSON, or is nested too deep.
     """
     try:
         found = json.loads(raw, parse_constant=_refuse)
-        json.dumps(found, ensure_ascii=False).encode()
-    except (ValueError, RecursionError):  # also half a character, which cannot be printed
+        json.dumps(found, ensure_ascii=False, allow_nan=False).encode()
+        if not _is_deeper(found, _DEEPEST_JSON):
+            return found
+    except RecursionError:
+        pass
+    except ValueError:  # also half a character or a number without end, which cannot be printed
         raise MalformedMessageError("it has something that is no JSON") from None
-    return found
+    raise MalformedMessageError(f"it has JSON that is nested deeper than {_DEEPEST_JSON}")
+
+
+def _is_deeper(found: Any, limit: int) -> bool:
+    level = [found]
+    for _ in range(limit + 1):
+        level = [inner for one in level for inner in _inside(one)]
+    return bool(level)
+
+
+def _inside(found: Any) -> Iterable[Any]:
+    return found.values() if isinstance(found, dict) else found if isinstance(found, list) else ()
 
 
 def _refuse(word: str) -> None:

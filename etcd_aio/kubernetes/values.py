@@ -64,8 +64,8 @@ def decode_value(value: bytes) -> StoredObject:
     if value[:1] == b"{":
         try:
             return _with_names("json", json_of(value))
-        except MalformedMessageError:
-            return StoredObject("unknown", problems=("the value begins as JSON, and is none",))
+        except MalformedMessageError as error:
+            return StoredObject("unknown", problems=(f"the value begins as JSON, and cannot be read: {error}",))
     return StoredObject("unknown", problems=("the value is none that Kubernetes writes",))
 
 
@@ -74,10 +74,12 @@ def _from_protobuf(data: bytes) -> StoredObject:
         envelope = fields_of(data)
         names = fields_of(last_bytes(envelope, 1) or b"")
         api_version, kind = (text_of(last_bytes(names, number) or b"") for number in (1, 2))
-        raw = last_bytes(envelope, 2) or b""
+        raw = last_bytes(envelope, 2)
         encoding, content_type = (text_of(last_bytes(envelope, number) or b"") for number in (3, 4))
     except MalformedMessageError as error:
         return StoredObject("protobuf", problems=(f"the envelope cannot be read: {error}",))
+    if raw is None:  # the API server writes one that is empty, too
+        return StoredObject("protobuf", api_version, kind, problems=("the value is cut short: it has no object",))
     if encoding or content_type not in ("", "application/vnd.kubernetes.protobuf"):
         problem = f"{len(raw)} bytes are not decoded: their type is {content_type!r}, their encoding {encoding!r}"
         return StoredObject("protobuf", api_version, kind, problems=(problem,))
@@ -137,7 +139,7 @@ def _encrypted(rest: bytes) -> StoredObject:
     provider, _, more = rest.partition(b":")
     version, _, more = more.partition(b":")
     key, is_whole, secret = more.partition(b":")
-    if not is_whole or len(key) > 200:
+    if not is_whole or len(rest) - len(secret) > 200:
         return StoredObject("encrypted", problems=("the value is encrypted, in a form that is not known",))
     what = "plugin" if provider == b"kms" else "key"
     problem = (

@@ -39,6 +39,8 @@ _MANY: Final = 0xFFFF  # elements of a free list, whose number then stands in fr
 READ_AT_ONCE: Final = 1 << 20
 """Bytes of a page, with its overflow, that is read as a whole."""
 _CHUNK_BITS: Final = 16
+_ALL: Final = bytearray(b"\1") * (1 << _CHUNK_BITS)  # the chunk of every 65536 pages that are all in a set
+_NONE: Final = bytearray()
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +63,7 @@ class Meta:
 
 
 class PageSet:
-    """Ids of pages, of which only those are remembered that were added."""
+    """Ids of pages. Those of a page with its overflow cost next to nothing, however many there are."""
 
     __slots__ = ("_chunks", "count")
 
@@ -73,7 +75,7 @@ class PageSet:
         """Whether the page is new."""
         chunk = self._chunks.get(page >> _CHUNK_BITS)
         if chunk is None:
-            chunk = self._chunks[page >> _CHUNK_BITS] = bytearray(1 << _CHUNK_BITS)
+            chunk = self._chunks[page >> _CHUNK_BITS] = bytearray(len(_ALL))
         at = page & (1 << _CHUNK_BITS) - 1
         if chunk[at]:
             return False
@@ -81,9 +83,35 @@ class PageSet:
         self.count += 1
         return True
 
+    def add_all(self, first: int, end: int) -> None:
+        """Add the pages before `end`, none of which is there already."""
+        for number, begin, stop in _pieces(first, end):
+            if stop - begin == len(_ALL):
+                self._chunks[number] = _ALL
+            else:
+                self._chunks.setdefault(number, bytearray(len(_ALL)))[begin:stop] = _ALL[begin:stop]
+        self.count += end - first
+
     def __contains__(self, page: int) -> bool:
         chunk = self._chunks.get(page >> _CHUNK_BITS)
         return chunk is not None and bool(chunk[page & (1 << _CHUNK_BITS) - 1])
+
+    def find(self, first: int, end: int) -> int | None:
+        """The first page before `end` that is in the set."""
+        for number, begin, stop in _pieces(first, end):
+            at = self._chunks.get(number, _NONE).find(1, begin, stop)
+            if at >= 0:
+                return (number << _CHUNK_BITS) + at
+        return None
+
+
+def _pieces(first: int, end: int) -> Iterator[tuple[int, int, int]]:
+    """The chunks that have these pages, each with the positions of the pages in it."""
+    while first < end:
+        number, begin = first >> _CHUNK_BITS, first & len(_ALL) - 1
+        stop = min(len(_ALL), begin + end - first)
+        yield number, begin, stop
+        first += stop - begin
 
 
 @dataclass(slots=True)
@@ -131,7 +159,7 @@ class DatabaseFile:
         self._freed = PageSet()
         for page in (0, 1):
             self._header(page)
-            self._reached.add(page)
+        self._reached.add_all(0, 2)
         if self.meta.freelist is not None:
             self._read_freelist(self.meta.freelist)
 
@@ -176,11 +204,14 @@ class DatabaseFile:
     def _reach(self, number: int, overflow: int) -> None:
         if number + overflow >= self.meta.pages:
             raise DatabaseFileError(f"page {number} is damaged: its overflow of {overflow} pages goes beyond the last")
-        for page in range(number, number + overflow + 1):
-            if not self._reached.add(page):
-                raise DatabaseFileError(f"page {page} is damaged: there is more than one reference to it")
-            if page in self._freed:
-                raise DatabaseFileError(f"page {page} is damaged: it is in use, and in the free list")
+        end = number + overflow + 1
+        page = self._reached.find(number, end)
+        if page is not None:
+            raise DatabaseFileError(f"page {page} is damaged: there is more than one reference to it")
+        page = self._freed.find(number, end)
+        if page is not None:
+            raise DatabaseFileError(f"page {page} is damaged: it is in use, and in the free list")
+        self._reached.add_all(number, end)
 
     def _read_freelist(self, number: int) -> None:
         kind, count, overflow = self._header(number)

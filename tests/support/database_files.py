@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import re
 import shutil
 import subprocess
 from collections.abc import AsyncIterator, Sequence
@@ -21,13 +22,19 @@ _SECONDS: Final = 120
 
 @cache
 def etcdutl() -> Path | None:
-    """The newest etcdutl: that on PATH, or one that `nox -s etcdctl-suite` has built; None if there is none.
+    """That on PATH, or the newest that `nox -s etcdctl-suite` has built; None if there is none.
 
     Before 3.6 etcdutl counted the entries of all buckets as keys, so an older one cannot be compared with.
     """
     built = sorted((default_cache().parent / "etcdctl-suite").glob("3.[67].*/etcdctl/etcdutl"))
-    found = shutil.which("etcdutl") or os.environ.get("ETCDUTL")
-    return Path(found) if found else built[-1] if built else None
+    named = [Path(found) for found in (shutil.which("etcdutl"), os.environ.get("ETCDUTL")) if found]
+    return next(filter(_counts_keys, named + built[::-1]), None)
+
+
+def _counts_keys(tool: Path) -> bool:
+    shown = subprocess.run([tool, "version"], capture_output=True, text=True, timeout=_SECONDS, check=False).stdout
+    found = re.match(r"etcdutl version: 3\.(\d+)\.", shown)
+    return found is not None and int(found[1]) >= 6
 
 
 def run_etcdutl(*words: str | Path) -> subprocess.CompletedProcess[str]:

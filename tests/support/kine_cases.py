@@ -8,7 +8,7 @@ from typing import Final, Literal
 import pytest
 
 from etcd_aio import Client, Key, TxnResult, op
-from etcd_aio.errors import MalformedReplyError, NotSupportedByServerError
+from etcd_aio.errors import ConnectError, MalformedReplyError, NotSupportedByServerError
 from etcd_aio.mirror import Mirror
 from tests.support.command_line import run
 from tests.support.recipe_cases import CASES as RECIPES
@@ -87,6 +87,16 @@ async def _range(client: Client, name: str, endpoint: str) -> None:
     assert (await client.range(prefix=f"{name}/", count_only=True)).count == 3
     assert (await client.range(all_keys=True)).count >= 3
     assert [kv.text() async for kv in client.scan(prefix=f"{name}/", page_size=1)] == ["v0", "v1", "v2"]
+
+
+async def _all_keys(client: Client, name: str, endpoint: str) -> None:
+    revision = (await client.put(f"~~~/{name}", "the last key")).header.revision
+    everything = [kv.key for kv in (await client.range(all_keys=True)).kvs]
+    assert everything[-1] == f"~~~/{name}".encode()
+    limited = await client.range(all_keys=True, limit=2)
+    assert ([kv.key for kv in limited.kvs], limited.more) == (everything[:-1], True)
+    assert [kv.key async for kv in client.scan(all_keys=True, page_size=2)] == everything[:-1]
+    assert not (await client.range(all_keys=True, revision=revision)).kvs
 
 
 async def _from_key(client: Client, name: str, endpoint: str) -> None:
@@ -174,6 +184,44 @@ async def _delete_prefix(client: Client, name: str, endpoint: str) -> None:
     is_same = Key(f"{name}/0").mod_revision == kv.mod_revision
     assert await _txn(client, [is_same], [op.delete(f"{name}/0", range_end=f"{name}/9")], [op.get(f"{name}/0")])
     assert (await client.range(prefix=f"{name}/")).count == 2
+
+
+async def _health(client: Client, name: str, endpoint: str) -> None:
+    for ask in (client.maintenance.livez, client.maintenance.readyz):
+        with pytest.raises(ConnectError):
+            await ask(endpoint, timeout=_SECONDS)
+
+
+async def _condition_of_range(client: Client, name: str, endpoint: str) -> None:
+    await client.put(f"{name}/a/other", "1")
+    assert await _txn(client, [Key(prefix=f"{name}/a").missing], [op.put(f"{name}/a", "1")], [])
+
+
+async def _other_read(client: Client, name: str, endpoint: str) -> None:
+    await _fill(client, name)
+    get, others = op.get(f"{name}/1"), op.range(prefix=f"{name}/")
+    for read in (get, others):
+        assert not await _txn(client, [Key(f"{name}/0").missing], [op.put(f"{name}/0", "x")], [read])
+    late = await _txn(client, [Key(f"{name}/0").missing], [op.put(f"{name}/0", "x")], [get])
+    found = late[get]
+    assert found is not None
+    assert found.key == f"{name}/0".encode()
+    late = await _txn(client, [Key(f"{name}/0").missing], [op.put(f"{name}/0", "x")], [others])
+    assert [kv.value for kv in late[others].kvs] == [b"v0"]
+
+
+async def _no_previous(client: Client, name: str, endpoint: str) -> None:
+    put = op.put(name, "2", prev_kv=True)
+    revision = (await client.put(name, "1")).header.revision
+    done = await _txn(client, [Key(name).mod_revision == revision], [put], [op.get(name)])
+    assert done
+    assert done[put].prev_kv is None
+
+
+async def _delete_missing(client: Client, name: str, endpoint: str) -> None:
+    delete = op.delete(name)
+    done = await _txn(client, [Key(name).missing], [delete], [op.get(name)])
+    assert done[delete].deleted == 1
 
 
 async def _unconditional_delete(client: Client, name: str, endpoint: str) -> None:
@@ -378,6 +426,10 @@ CASES: Final = (
         "`range` and `scan` of a prefix, of a range, of all keys; `limit`, `keys_only`, `count_only`",
         "works", "", _range,
     ),
+    KineCase(
+        "`range` of all keys with a `limit` or a `revision`; `scan` of all keys, if they are more than a page",
+        "**wrong result**", "the last key is missing; with a `revision`, all are", _all_keys,
+    ),
     KineCase("`range` and `scan` with `from_key`", "**wrong result**", "empty, whatever there is", _from_key),
     KineCase("`range` sorted by anything but the key", "refused", "", _sorted),
     KineCase("`range` in descending order", "refused", "", _descending),
@@ -412,6 +464,15 @@ CASES: Final = (
         "**wrong result**", "only the key that is put is looked at", _ignored_condition,
     ),
     KineCase("such a txn that deletes a range", "**wrong result**", "only its first key is deleted", _delete_prefix),
+    KineCase("a condition about a range", "**wrong result**", "only its first key is looked at", _condition_of_range),
+    KineCase(
+        "such a txn with a read of another key, or of a range, otherwise",
+        "**wrong result**", "the key that is put or deleted is read", _other_read,
+    ),
+    KineCase("`prev_kv` of a put in a txn", "**wrong result**", "None, whatever there was", _no_previous),
+    KineCase(
+        "a txn that deletes a key that is missing", "**wrong result**", "says that one was deleted", _delete_missing
+    ),
     KineCase(
         "a txn with a `get` and a `delete` and no condition",
         "works with limits", "`MalformedReplyError`, and nothing is deleted", _unconditional_delete,
@@ -466,6 +527,9 @@ CASES: Final = (
     KineCase("a mirror that writes to kine", "refused", "", _mirror),
     KineCase("`compact`", "works with limits", "kine keeps the last thousand revisions all the same", _compact),
     KineCase("`cluster.members`", "works with limits", "one member, whose id is 0", _members),
+    KineCase(
+        "`maintenance.livez`, `readyz`", "works with limits", "`ConnectError`: kine answers no HTTP/1", _health
+    ),
     KineCase("changes of the members", "refused", "", _call(lambda client: client.cluster.remove(1))),
     KineCase("`maintenance.status`", "works with limits", "no leader, no revision, and a made-up version", _status),
     KineCase(
