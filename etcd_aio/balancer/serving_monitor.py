@@ -8,8 +8,8 @@ The stream is opened when a connection has been in use for a second: short progr
 before. It is quiet: a connection with nothing else open is not pinged for it. But a member that does not serve gets no
 calls, whose silence would show that it is gone; so it is asked now and then, by a call.
 
-Where the service is missing, the connection is not asked again. A stream that ends for another reason means that
-nothing is known: the member counts as serving, and is asked again after a growing wait.
+Where the service is missing, or the server allows few streams, the connection is not asked again. A stream that ends for
+another reason means that nothing is known: the member counts as serving, and is asked again after a growing wait.
 """
 
 import asyncio
@@ -34,7 +34,14 @@ _TIMEOUT: Final = 5.0  # seconds until the request is sent
 _ASK_AFTER: Final = 10.0  # seconds in which a member that does not serve has said nothing, as the pings of a stream
 _WHOLE_SERVER: Final = b""  # a HealthCheckRequest without the name of a service
 _NOT_SERVING: Final = b"\x08\x02"  # a HealthCheckResponse: its only field, `status`, is 2
-_REFUSED: Final = frozenset({StatusCode.UNIMPLEMENTED, StatusCode.PERMISSION_DENIED, StatusCode.UNAUTHENTICATED})
+_REFUSED: Final = frozenset(
+    {
+        StatusCode.UNIMPLEMENTED,
+        StatusCode.PERMISSION_DENIED,
+        StatusCode.UNAUTHENTICATED,
+        StatusCode.RESOURCE_EXHAUSTED,  # the server allows few streams
+    }
+)
 
 
 class ServingMonitor(TwoPartClose):

@@ -64,6 +64,11 @@ class Outgoing(Generic[S]):
         self._is_over = False
 
     @property
+    def most_streams(self) -> int:
+        """How many streams the peer allows at a time."""
+        return self._peer.max_streams
+
+    @property
     def takes_streams(self) -> bool:
         """Whether a new stream can be opened."""
         has_ids = self._next_id + 2 * len(self._queue) <= frames.MAX_STREAM_ID

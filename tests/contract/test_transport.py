@@ -377,6 +377,17 @@ async def test_the_peers_limit_of_streams_is_waited_for_in_turn(name: EngineName
         assert order == payloads, "first come, first served"
 
 
+@pytest.mark.parametrize("most", [9, 10])
+async def test_a_quiet_stream_is_opened_only_where_there_are_enough_others(name: EngineName, most: int) -> None:
+    limit = {SettingCodes.MAX_CONCURRENT_STREAMS: most}
+    async with scripted(Wire.forever, settings=limit) as port, connected(name, port) as (connection, _):
+        opening = connection.open_stream("/x/Watch", (), soon(), is_quiet=True)
+        if most == 10:
+            await opening
+        else:
+            assert (await failure_of(opening)).code is StatusCode.RESOURCE_EXHAUSTED
+
+
 async def test_a_raised_limit_lets_waiting_calls_go(name: EngineName) -> None:
     async def script(wire: Wire) -> None:
         first = await wire.request()

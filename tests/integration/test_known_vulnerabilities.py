@@ -1,4 +1,4 @@
-"""Known vulnerabilities of etcd: the releases that docs/pages/compatibility.md names have the corrections, others do not."""
+"""Known vulnerabilities of etcd: the releases that `docs/pages/compatibility.md` names have the corrections alone."""
 
 import asyncio
 from collections.abc import Awaitable, Callable

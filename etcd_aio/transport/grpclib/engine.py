@@ -30,6 +30,7 @@ from etcd_aio.transport.interface import BEGINNING, Collect, ConnectionOwner, Me
 from etcd_aio.transport.metadata import CallHeader
 from etcd_aio.transport.names import Names
 from etcd_aio.transport.ping_pace import PingPace
+from etcd_aio.transport.quiet_streams import check_room
 from etcd_aio.transport.request_headers import SECRETS, BaseHeaders
 from etcd_aio.transport.response import (
     broken,
@@ -135,9 +136,10 @@ class GrpclibConnection:
         *,
         is_quiet: bool = False,
     ) -> "GrpclibMessageStream":
-        call = _GrpclibCall(
-            self, path, metadata, NEVER, is_unary=False, is_quiet=is_quiet
-        )  # the stream itself has no deadline
+        if is_quiet:
+            check_room(self.protocol.most_streams)
+        # The stream itself has no deadline.
+        call = _GrpclibCall(self, path, metadata, NEVER, is_unary=False, is_quiet=is_quiet)
         try:
             await call.run(call.open, deadline)
         except BaseException:  # also a cancellation: the connection has no other owner yet

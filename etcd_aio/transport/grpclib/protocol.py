@@ -166,6 +166,11 @@ class GrpclibProtocol(H2Protocol, HandshakingProtocol):
         self._transport: asyncio.Transport | None = None
         self._limits: FrameLimits | None = None
 
+    @property
+    def most_streams(self) -> int:
+        """How many streams the peer allows at a time."""
+        return self.connection._connection.remote_settings.max_concurrent_streams
+
     # Called by asyncio.
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
