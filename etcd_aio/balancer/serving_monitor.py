@@ -8,8 +8,8 @@ The stream is opened when a connection has been in use for a second: short progr
 before. It is quiet: a connection with nothing else open is not pinged for it. But a member that does not serve gets no
 calls, whose silence would show that it is gone; so it is asked now and then, by a call.
 
-Where the service is missing, or the server allows few streams, the connection is not asked again. A stream that ends for
-another reason means that nothing is known: the member counts as serving, and is asked again after a growing wait.
+Where the service is missing, or the server allows few streams, the connection is not asked again. A stream that ends
+for another reason means that nothing is known: the member counts as serving, and is asked again after a growing wait.
 """
 
 import asyncio
