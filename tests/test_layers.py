@@ -495,6 +495,13 @@ def test_every_pure_module_exists() -> None:
 
 
 @for_each_file
+def test_the_executor_of_the_loop_is_left_to_the_application(path: Path) -> None:
+    """Its jobs may fill it, and calls of the client would wait for them: see `base/threads.py`."""
+    if name_of(path) not in ("fake/time", "contrib/discovery/httpx"):  # the loop itself; a file that is read once
+        assert not re.search(r"asyncio\.to_thread|\.run_in_executor\(", path.read_text())
+
+
+@for_each_file
 def test_files_stay_small_and_say_what_they_are(path: Path) -> None:
     text = path.read_text()
     assert text.count("\n") <= LONGEST_FILE
