@@ -1,6 +1,7 @@
 """The layers, checked on the syntax tree: which package may import which, and what pure modules must not touch."""
 
 import ast
+import re
 from collections.abc import Callable, Iterator, Mapping
 from functools import cache
 from graphlib import CycleError, TopologicalSorter
