@@ -45,7 +45,7 @@ class LockedFile:
                 raise DatabaseFileError(f"{path} is {what}, and not a database of etcd")
             _lock(self._descriptor, lock_timeout, go_on)
             self._state = _state(self._descriptor)
-        except BaseException:
+        except BaseException:  # also what `go_on` raises: the descriptor has no other owner yet
             os.close(self._descriptor)
             raise
         self.size = self._state[0]

@@ -131,7 +131,7 @@ def in_child(test: Callable[[], None]) -> None:
         try:
             test()
             status = 0
-        except BaseException:
+        except BaseException:  # whatever it is, the parent sees the status
             traceback.print_exc()
         finally:
             os._exit(status)

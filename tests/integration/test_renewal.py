@@ -104,7 +104,7 @@ async def test_without_the_option_open_connections_stay(tmp_path: Path) -> None:
         assert [task.get_name() for task in tasks()].count("etcd_aio renew connections") == 1, "that of the other"
         certificates.replace()
         async with asyncio.timeout(30):
-            while other.statistics()[0].connects == 1:  # noqa: ASYNC110
+            while other.statistics()[0].connects == 1:  # noqa: ASYNC110 - nothing signals it
                 await asyncio.sleep(0.05)
         await client.put("k", "v")
         assert client.statistics()[0].connects == 1

@@ -121,7 +121,8 @@ async def downgraded(minor: str, to: str, directory: Path) -> Path:
     async with EtcdServer(version=minor, directory=folder) as server, Client(server.endpoint) as client:
         await many(client, 500)
         await client.maintenance.downgrade("enable", f"{to}.0")
-        while (await client.maintenance.status(server.endpoint)).storage_version not in ("", f"{to}.0"):  # noqa: ASYNC110
+        done = ("", f"{to}.0")
+        while (await client.maintenance.status(server.endpoint)).storage_version not in done:  # noqa: ASYNC110 - polled
             await asyncio.sleep(0.1)
         path = directory / f"{minor}-downgraded-{to}.db"
         await client.maintenance.save_snapshot(path)

@@ -127,7 +127,7 @@ async def load(client: Client, seconds: float) -> Report:
             try:
                 await client.get("load/leased")
                 report.calls += 1
-            except Exception as error:
+            except Exception as error:  # whatever it is, it counts as a failed call
                 report.failed.append(error)
             await asyncio.sleep(0.002)
 
@@ -137,7 +137,7 @@ async def load(client: Client, seconds: float) -> Report:
                 await client.put("load/number", str(report.puts))
                 report.calls += 1
                 report.puts += 1
-            except Exception as error:
+            except Exception as error:  # whatever it is, it counts as a failed call
                 report.failed.append(error)
             await asyncio.sleep(0.002)
 
@@ -163,7 +163,7 @@ async def load(client: Client, seconds: float) -> Report:
             watching = asyncio.create_task(keep_watching(watcher))
             await asyncio.gather(keep_getting(), keep_getting(), keep_putting(), keep_looking())
             async with asyncio.timeout(10):
-                while len(report.seen) < report.puts:  # noqa: ASYNC110
+                while len(report.seen) < report.puts:  # noqa: ASYNC110 - nothing signals it
                     await asyncio.sleep(0.01)
             watching.cancel()
             await asyncio.gather(watching, return_exceptions=True)

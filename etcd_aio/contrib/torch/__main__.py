@@ -6,7 +6,7 @@ from etcd_aio.contrib.missing import missing
 from etcd_aio.contrib.torch import register
 
 try:
-    from torch.distributed.run import main  # pyright: ignore[reportMissingImports]
+    from torch.distributed.run import main  # pyright: ignore[reportMissingImports] - not installed by us
 except ModuleNotFoundError as error:
     if (error.name or "").partition(".")[0] != "torch":
         raise
