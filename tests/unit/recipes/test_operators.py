@@ -132,7 +132,7 @@ async def test_a_barrier_that_is_overwritten_is_released() -> None:
 
 
 async def take_part(client: Client, log: list[str], name: str, seconds: float = 30.0) -> None:
-    async with DoubleBarrier(client, "d", count=3):
+    async with DoubleBarrier(client, "d", count=3, ttl=60):  # renewals take up to three seconds here
         log.append(f"in {name}")
         await asyncio.sleep(seconds)
     log.append(f"out {name}")
