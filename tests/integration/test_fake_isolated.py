@@ -190,7 +190,9 @@ async def _real(version: str, *, is_whole: bool) -> list[object]:
 async def _fake(version: str, *, is_whole: bool) -> list[object]:
     async with FakeEtcd(version, members=3) as fake:
         alone = fake.members[2]
-        target = Target("", 0, "", alone.endpoint.removeprefix("http://"))
+        authority = alone.endpoint.removeprefix("http://")
+        host, _, port = authority.rpartition(":")
+        target = Target(host, int(port), "", authority)
         connection = await fake.engine(TransportOptions()).connect(target, Owner())
 
         async def write(value: bytes) -> object:

@@ -201,7 +201,7 @@ async def test_a_watch_goes_on_when_the_proxy_is_killed_and_started(
                     await asyncio.sleep(0.3)
                     await proxy.start()
                     await client.get(prefix)
-            history = await read_history(shared_server.endpoint, prefix, await writes.finish())
+            history = await read_history(shared_server.endpoint, prefix, await writes.finish(), begin=follower.first)
             await caught_up(followers, history)
             follower.check(history)
         assert len(history) > 100

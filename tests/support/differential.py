@@ -219,7 +219,8 @@ async def pair_of(version: str) -> AsyncIterator[Pair]:
         host, port = server.endpoint.removeprefix("http://").split(":")
         real = await create_engine("native", options).connect(Target(host, int(port), "", f"{host}:{port}"), Owner())
         authority = fake.endpoints[0].removeprefix("http://")
-        mine = await fake.engine(options).connect(Target("", 0, "", authority), Owner())
+        host, port = authority.split(":")
+        mine = await fake.engine(options).connect(Target(host, int(port), "", authority), Owner())
         try:
             yield Pair(version, fake, mine, real)
         finally:
