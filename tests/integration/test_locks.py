@@ -318,7 +318,7 @@ async def test_it_is_used_again_but_by_one_task_at_a_time(client: Client, name: 
         async with lock:
             with pytest.raises(ClientUsageError, match="reentrant"):
                 await lock.acquire()
-            with pytest.raises(ClientUsageError, match="another (task|thread)"):
+            with pytest.raises(ClientUsageError, match=r"another (task|thread)"):
                 await asyncio.create_task(lock.acquire())
     for use in (lambda: lock.key, lambda: lock.fencing_token, lambda: lock.fenced, lock.held_condition):
         with pytest.raises(NotHeldError):
