@@ -90,6 +90,7 @@ class ServingMonitor(TwoPartClose):
                 if failure.code in _REFUSED:
                     return
             except Exception as error:  # a defect, or one of the user's engine: no reason to stop anything else
+                # No traceback: the text of an unexpected exception may hold a value.
                 endpoint = sub_connection.endpoint_name
                 text, fields = "endpoint %s: its health service cannot be used: %s", {"endpoint": endpoint}
                 sub_connection.log.error(text, endpoint, type(error).__name__, extra=fields)  # noqa: TRY400

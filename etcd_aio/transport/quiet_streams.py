@@ -1,7 +1,7 @@
-"""Quiet streams, whose silence means nothing: only for connections with room for them.
+"""Quiet streams, whose silence means nothing: they are opened only where the server allows many streams.
 
-The server allows a number of streams on a connection (`--max-concurrent-streams` of etcd). Where there are few, calls
-would wait for one that a quiet stream takes.
+etcd limits the streams of a connection (`--max-concurrent-streams`). With a low limit, calls would have to wait until a
+quiet stream ends.
 """
 
 from typing import Final
@@ -12,14 +12,14 @@ FEWEST: Final = 10
 """Streams that the server must allow: one for watches, one for leases, and some calls."""
 
 
-def check_room(most_streams: int) -> None:
-    """Check that a connection has room for a quiet stream.
+def check_limit(most_streams: int) -> None:
+    """Check that the server allows enough streams for one of them to be quiet.
 
     Args:
-        most_streams: how many the server allows.
+        most_streams: how many streams the server allows on the connection.
 
     Raises:
-        AttemptFailure: it has not.
+        AttemptFailure: it allows too few.
     """
     if most_streams < FEWEST:
         text = f"the server allows only {most_streams} streams on a connection"

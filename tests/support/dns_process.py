@@ -23,7 +23,7 @@ import dns.rrset
 
 from tests.support.dns_stub import asks
 
-_BUFFER: Final = 2**23  # bytes; room for the queries of many clients at one instant
+_BUFFER: Final = 2**23  # bytes; the queries of many clients may come at one instant
 
 
 class DnsProcess:

@@ -30,7 +30,7 @@ from etcd_aio.transport.interface import BEGINNING, Collect, ConnectionOwner, Me
 from etcd_aio.transport.metadata import CallHeader
 from etcd_aio.transport.names import Names
 from etcd_aio.transport.ping_pace import PingPace
-from etcd_aio.transport.quiet_streams import check_room
+from etcd_aio.transport.quiet_streams import check_limit
 from etcd_aio.transport.request_headers import SECRETS, BaseHeaders
 from etcd_aio.transport.response import (
     broken,
@@ -137,7 +137,7 @@ class GrpclibConnection:
         is_quiet: bool = False,
     ) -> "GrpclibMessageStream":
         if is_quiet:
-            check_room(self.protocol.most_streams)
+            check_limit(self.protocol.most_streams)
         # The stream itself has no deadline.
         call = _GrpclibCall(self, path, metadata, NEVER, is_unary=False, is_quiet=is_quiet)
         try:

@@ -27,7 +27,7 @@ from etcd_aio.transport.names import Names
 from etcd_aio.transport.native.accelerated import ACCELERATOR
 from etcd_aio.transport.native.calls import StreamCall, UnaryCall
 from etcd_aio.transport.ping_pace import PingPace
-from etcd_aio.transport.quiet_streams import check_room
+from etcd_aio.transport.quiet_streams import check_limit
 from etcd_aio.transport.request_headers import SECRETS, CallHeaders
 from etcd_aio.transport.response import closed, expired, given_up, lost
 from etcd_aio.transport.uploads import LARGE
@@ -227,7 +227,7 @@ class NativeConnection(HandshakingProtocol, asyncio.BufferedProtocol):
         if deadline <= now:
             raise expired(Delivery.UNSENT)
         if is_quiet:
-            check_room(self._outgoing.most_streams)
+            check_limit(self._outgoing.most_streams)
         call = StreamCall(self._headers.of(path, metadata), self._limit, self._took, collect, is_quiet=is_quiet)
         call.deadline = deadline
         self._open(call, b"", end=False)

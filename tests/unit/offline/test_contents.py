@@ -365,7 +365,7 @@ def test_a_value_that_etcd_cannot_have_written_is_not_read() -> None:
 
 
 def test_a_page_with_millions_of_others_costs_nothing() -> None:
-    """A sparse file of terabytes needs no room: one of 256 GiB would take a byte and 0.2 us for each of its pages."""
+    """A sparse file of terabytes is cheap: else one of 256 GiB would take a byte and 0.2 us for each of its pages."""
     file = BoltFile()
     root = file.tree({b"meta": {b"storageVersion": b"3.7.0"}})
     pages = 1 << 26
