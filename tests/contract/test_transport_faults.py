@@ -632,10 +632,10 @@ async def test_a_peer_that_freezes_is_pinged_and_then_dead(name: EngineName) -> 
 
     times = {"silence_time": 0.3, "silence_timeout": 0.5, "keepalive_time": 60.0, "keepalive_timeout": 60.0}
     async with scripted(script) as port, connected(name, port, **times) as (connection, owner):
+        began = asyncio.get_running_loop().time()  # the silence begins with the answer to this request
         assert await echo(connection, b"x" * 50_000) == b"ok"  # which shows that the link is fast
         stream = await connection.open_stream("/x/Chat", (), soon())
         receiving = asyncio.ensure_future(stream.receive())
-        began = asyncio.get_running_loop().time()
         calls = [
             asyncio.ensure_future(connection.unary("/x/Echo", payload, (), deadline))
             for payload, deadline in ((b"", soon()), (b"", float("inf")), (b"x" * 2**20, soon()))
@@ -649,8 +649,8 @@ async def test_a_peer_that_freezes_is_pinged_and_then_dead(name: EngineName) -> 
 
 async def test_a_silent_peer_with_only_streams_open_is_dead_by_the_keepalive_times(name: EngineName) -> None:
     times = {"silence_time": 0.01, "silence_timeout": 60.0, "keepalive_time": 0.1, "keepalive_timeout": 0.1}
+    began = asyncio.get_running_loop().time()  # the silence begins with the last frame of the set-up
     async with scripted(freeze) as port, connected(name, port, **times) as (connection, owner):
-        began = asyncio.get_running_loop().time()
         stream = await connection.open_stream("/x/Watch", (), soon())
         failure = await failure_of(stream.receive())
         assert asyncio.get_running_loop().time() - began > 0.19

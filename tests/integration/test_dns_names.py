@@ -75,19 +75,18 @@ def lookups(server: Dnsmasq) -> int:
 @pytest.mark.slow
 async def test_addresses_come_and_go_without_a_failed_call(members: Cluster) -> None:
     async with Dnsmasq(ttl=1) as server:
-        server.says(NAME, A, B)
+        await server.says(NAME, A, B)
         async with Client(f"dns:///{NAME}:{port_of(members)}", timeout=10) as client, loaded(client, "k") as load:
             await until(lambda: ready(client) == {A, B})
             assert client.endpoints == tuple(endpoint_at(one, members) for one in client_order(client))
 
-            server.says(NAME, A, B, C)
-            await server.until_known(NAME, A, B, C)
+            await server.says(NAME, A, B, C)
             before = lookups(server)
             await until(lambda: ready(client) == {A, B, C})
             assert lookups(server) - before <= 2, "the first answer that has it is used"
 
             for left in ((B, C), (C,), (A,)):
-                server.says(NAME, *left)
+                await server.says(NAME, *left)
                 await until(lambda left=left: ready(client) == set(left))  # type: ignore[misc]
                 await load.until_all_is_seen()
         load.check()
@@ -99,12 +98,11 @@ def client_order(client: Client) -> list[str]:
 
 async def test_if_all_members_have_moved_the_name_is_asked_before_its_ttl(members: Cluster) -> None:
     async with Dnsmasq(ttl=3000) as server:
-        server.says(NAME, A)
+        await server.says(NAME, A)
         async with Client(f"dns:///{NAME}:{port_of(members)}", timeout=20) as client:
             await client.put("k", "v")
             assert lookups(server) == 1
-            server.says(NAME, B, C)
-            await server.until_known(NAME, B, C)
+            await server.says(NAME, B, C)
             await members[A].kill()
             assert await client.get("k") is not None
             assert ready(client) <= {B, C}
@@ -114,8 +112,8 @@ async def test_if_all_members_have_moved_the_name_is_asked_before_its_ttl(member
 async def test_names_beside_endpoints_in_every_place_that_takes_endpoints(members: Cluster) -> None:
     port = port_of(members)
     async with Dnsmasq(ttl=60, aliases={"alias.test": NAME}) as server:
-        server.says(NAME, A)
-        server.says("other.test", B)
+        await server.says(NAME, A)
+        await server.says("other.test", B)
         for client in (
             Client(f"dns:///{NAME}:{port}"),
             Client([f"http://{C}:{port}", f"http+dns://alias.test:{port}", f"dns://other.test:{port}"]),
@@ -167,8 +165,8 @@ async def test_each_address_is_verified_as_the_name(tmp_path: Path) -> None:
         Dnsmasq(ttl=60) as server,
     ):
         port = port_of(members)
-        server.says(NAME, A, B)
-        server.says("other.test", A)
+        await server.says(NAME, A, B)
+        await server.says("other.test", A)
         for form in ("dns:///", "https+dns://"):
             async with Client(f"{form}{NAME}:{port}", tls=context) as client:
                 await client.put("k", "v")
@@ -194,7 +192,7 @@ async def test_nothing_is_lost_while_dns_fails(
 ) -> None:
     monkeypatch.setattr(discovery, "_RESOLVE_TIMEOUT", 1.0)
     async with Dnsmasq(ttl=1) as server:
-        server.says(NAME, A, B)
+        await server.says(NAME, A, B)
         async with Client(f"dns:///{NAME}:{port_of(members)}", timeout=10) as client, loaded(client, "k") as load:
             await until(lambda: ready(client) == {A, B})
             async with DnsStub() as stub:
@@ -211,7 +209,7 @@ async def test_nothing_is_lost_while_dns_fails(
             assert load.calls > calls
             assert ready(client) == {A, B}
             assert [one.connects for one in client.statistics()] == [1, 1], "no connection was made again"
-            server.says(NAME, B, C)
+            await server.says(NAME, B, C)
             await until(lambda: ready(client) == {B, C}, 60)
         load.check()
 
@@ -223,12 +221,12 @@ async def test_an_address_of_another_cluster_gets_no_call(policy: PolicyName) ->
         port = port_of(own)
         (peer_port,) = free_ports(1, B)
         async with EtcdServer("other", ports=(port, peer_port), host=B) as other:
-            server.says(NAME, A)
+            await server.says(NAME, A)
             client = Client(f"dns:///{NAME}:{port}", policy=policy)
             async with client, loaded(client, "k") as load:
                 await until(lambda: ready(client) == {A})
                 for addresses in ((A, B), (B,)):  # in the end it is the only one
-                    server.says(NAME, *addresses)
+                    await server.says(NAME, *addresses)
                     await until(lambda: any(one.endswith(B) for one in client.endpoints))
                     calls = load.calls
                     await until(lambda calls=calls: load.calls > calls + 200)  # type: ignore[misc]

@@ -1,8 +1,8 @@
 """A real DNS server on loopback, dnsmasq, whose records change while it runs.
 
 async with Dnsmasq(ttl=1) as dns:
-    dns.says("etcd.test", "127.0.0.2", "127.0.0.3")
-    dns.asked                          the lines of its log that tell of a query
+    await dns.says("etcd.test", "127.0.0.2", "127.0.0.3")
+    dns.asked                                the lines of its log that tell of a query
 
 While it is entered, dnspython sends the queries of this process to it. Skips the test if dnsmasq is not installed.
 """
@@ -45,13 +45,20 @@ class Dnsmasq:
         self._stack = AsyncExitStack()
         self.port = 0
 
-    def says(self, name: str, *addresses: str) -> None:
-        """Set the addresses of a name; without addresses it does not exist."""
+    async def says(self, name: str, *addresses: str) -> None:
+        """Set the addresses of a name, and wait until the server has read them; without addresses it does not exist."""
         self._records[name] = addresses
         lines = [f"{address} {one}\n" for one, all_of_one in self._records.items() for address in all_of_one]
         self._hosts.write_text("".join(lines))
-        if self._process.returncode is None:
-            self._process.send_signal(signal.SIGHUP)
+        before = self._times_read
+        self._process.send_signal(signal.SIGHUP)
+        async with asyncio.timeout(10):
+            while self._times_read == before:  # noqa: ASYNC110 - a log gives no event
+                await asyncio.sleep(0.01)
+
+    @property
+    def _times_read(self) -> int:
+        return self._log.read_text().count(f"read {self._hosts} - ")
 
     @property
     def asked(self) -> list[tuple[str, str]]:
@@ -99,17 +106,6 @@ class Dnsmasq:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         await self._stack.aclose()
-
-    async def until_known(self, name: str, *addresses: str) -> None:
-        """Wait until the server itself gives these addresses, whatever it has read of its file so far."""
-        resolver = dns.asyncresolver.default_resolver
-        assert resolver is not None
-        async with asyncio.timeout(10):
-            while True:
-                found = await resolver.resolve(f"{name}.", "A", raise_on_no_answer=False)
-                if {record.to_text() for record in found} == set(addresses):
-                    return
-                await asyncio.sleep(0.02)
 
     async def _answers(self) -> bool:
         resolver = dns.asyncresolver.default_resolver
