@@ -38,7 +38,7 @@ from etcd_aio.transport.native.connection import NativeConnection
 from tests.support.gateway_examples import EXAMPLES, to_json
 from tests.support.stream_server import stream_server
 from tests.support.transport import (
-    PATIENCE,
+    CLOSE_SECONDS,
     Owner,
     connected,
     example_server,
@@ -48,7 +48,7 @@ from tests.support.transport import (
     soon,
     target,
 )
-from tests.support.until import until
+from tests.support.until import PATIENCE, until
 
 pytestmark = pytest.mark.anyio
 
@@ -135,7 +135,7 @@ async def link(
         try:
             yield connection, owner, port
         finally:
-            async with asyncio.timeout(PATIENCE):
+            async with asyncio.timeout(CLOSE_SECONDS):
                 await connection.aclose()
         await settle()
         assert leftovers() == []
@@ -1048,7 +1048,7 @@ async def test_over_tls(server_offers: tuple[str, ...]) -> None:
             stream = await connection.open_stream("/x/Chat", (), soon())
             await stream.send(payload)
             assert await stream.receive() == payload
-            async with asyncio.timeout(PATIENCE):
+            async with asyncio.timeout(CLOSE_SECONDS):
                 await connection.aclose()
 
 

@@ -13,7 +13,8 @@ from etcd_aio.errors import AttemptFailure, ConnectError, Delivery, LocalReason,
 from etcd_aio.transport import Connection, EngineName
 from tests.support.http2 import data, frame, headers, setting
 from tests.support.scripted import Wire, framed, scripted
-from tests.support.transport import PATIENCE, Owner, connected, engine, soon, target
+from tests.support.transport import Owner, connected, engine, soon, target
+from tests.support.until import PATIENCE
 
 pytestmark = pytest.mark.anyio
 

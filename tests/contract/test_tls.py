@@ -20,7 +20,8 @@ from etcd_aio.transport import OF_CLIENT, OF_MEMBER, EngineName, TLSContext
 from tests.support.canary import secret
 from tests.support.certificates import refusing_server, server_context, without_chain, write_ca, write_leaf
 from tests.support.scripted import Wire, scripted
-from tests.support.transport import PATIENCE, Owner, engine, example_server, soon, target
+from tests.support.transport import Owner, engine, example_server, soon, target
+from tests.support.until import PATIENCE
 
 pytestmark = pytest.mark.anyio
 

@@ -12,7 +12,8 @@ from etcd_aio.errors import AttemptFailure, Delivery, LocalReason, StatusCode
 from etcd_aio.transport import EngineName, TransportOptions, create_engine, with_headers
 from tests.support.collectors import Kept, Parted
 from tests.support.scripted import GRPC, OK, Wire, scripted
-from tests.support.transport import FAKE, PATIENCE, Owner, connected, example_server, failure_of, soon, target
+from tests.support.transport import CLOSE_SECONDS, FAKE, Owner, connected, example_server, failure_of, soon, target
+from tests.support.until import PATIENCE
 
 pytestmark = pytest.mark.anyio
 
@@ -503,7 +504,7 @@ async def test_over_tls_and_over_a_unix_socket(name: EngineName, tmp_path: Path)
             connection = await engine.connect(to, Owner())
             payload = b"x" * 300_000
             assert await connection.unary("/x/Echo", payload, (), soon()) == payload
-            async with asyncio.timeout(PATIENCE):
+            async with asyncio.timeout(CLOSE_SECONDS):
                 await connection.aclose()  # a TLS peer is not waited for, which would take 30 s
 
 

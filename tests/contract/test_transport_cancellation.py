@@ -17,8 +17,8 @@ from etcd_aio.transport import Connection, EngineName
 from etcd_aio.transport.gateway.connection import GatewayConnection
 from tests.support.scripted import GRPC, Wire, scripted
 from tests.support.transport import (
+    CLOSE_SECONDS,
     FAKE,
-    PATIENCE,
     Owner,
     connected,
     engine,
@@ -30,7 +30,7 @@ from tests.support.transport import (
     target,
     tls_contexts,
 )
-from tests.support.until import until
+from tests.support.until import PATIENCE, until
 
 pytestmark = pytest.mark.anyio
 
@@ -454,7 +454,7 @@ async def test_a_stream_whose_receive_was_cancelled_can_be_left_alone_when_the_c
         stream = await connection.open_stream("/x/Watch", (), soon())
         with pytest.raises(TimeoutError):
             await asyncio.wait_for(stream.receive(), 0.01)
-        async with asyncio.timeout(PATIENCE):
+        async with asyncio.timeout(CLOSE_SECONDS):
             await connection.aclose()
         assert leftovers() == []
         assert owner.lost == [None]
@@ -576,7 +576,7 @@ async def test_closing_is_quick_in_any_state(name: EngineName, stage: str) -> No
         await asyncio.sleep(0.4 if stage == "stuffed" else 0.02)
         if stage == "draining":
             connection.drain()
-        async with asyncio.timeout(PATIENCE):
+        async with asyncio.timeout(CLOSE_SECONDS):
             await connection.aclose()
         assert leftovers() == []
         for call in calls:

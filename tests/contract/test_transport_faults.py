@@ -18,7 +18,8 @@ from etcd_aio.transport.grpclib import engine as grpclib_engine
 from etcd_aio.transport.interface import BEGINNING
 from etcd_aio.transport.native.calls import UnaryCall
 from tests.support.scripted import GRPC, OK, Request, Wire, framed, scripted
-from tests.support.transport import PATIENCE, Owner, connected, engine, failure_of, soon, target
+from tests.support.transport import Owner, connected, engine, failure_of, soon, target
+from tests.support.until import PATIENCE
 
 pytestmark = pytest.mark.anyio
 

@@ -31,11 +31,11 @@ from etcd_aio.errors import (
 from etcd_aio.testing import EtcdCluster, EtcdServer, FaultProxy, find_etcd
 from tests.support.auth import QUICK_LOGINS, ROOT, WEB, enable_auth, jwt_flag
 from tests.support.servers import QUICK_ELECTIONS
+from tests.support.until import PATIENCE
 from tests.support.versions import need
 
 pytestmark = [pytest.mark.anyio, pytest.mark.cluster]
 
-PATIENCE = 30.0  # seconds for what takes milliseconds, on a machine that is busy
 EACH = pytest.mark.usefixtures("each_engine")
 HAS_STATUS = pytest.mark.skipif(find_etcd().version_info < (3, 5, 0), reason="AuthStatus came with etcd 3.5")
 

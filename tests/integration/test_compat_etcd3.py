@@ -36,10 +36,10 @@ from etcd_aio.errors import ClientClosedError, InvalidRequestError
 from etcd_aio.testing import EtcdCluster, EtcdServer, ServerTLS
 from tests.support.auth import QUICK_LOGINS, WEB, enable_auth
 from tests.support.servers import QUICK_ELECTIONS
+from tests.support.until import PATIENCE
 
 pytestmark = pytest.mark.cluster
 
-PATIENCE = 30.0  # seconds for what takes milliseconds, on a machine that is busy
 
 Etcd = etcd3.Etcd3Client
 

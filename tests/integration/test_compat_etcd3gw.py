@@ -29,10 +29,9 @@ from etcd_aio.compat.etcd3gw.exceptions import (
 from etcd_aio.compat.etcd3gw.watch import Watcher
 from etcd_aio.testing import EtcdServer, ServerTLS
 from tests.support.auth import QUICK_LOGINS, WEB, enable_auth
+from tests.support.until import PATIENCE
 
 pytestmark = pytest.mark.cluster
-
-PATIENCE = 30.0  # seconds for what takes milliseconds, on a machine that is busy
 
 
 def connect(server: Any, **options: Any) -> etcd3gw.Etcd3Client:

@@ -16,10 +16,9 @@ from etcd_aio.testing import EtcdCluster
 from etcd_aio.transport import Connection, Target, TransportOptions, create_engine
 from tests.support.transport import Owner, soon
 from tests.support.truth import found_versions
-from tests.support.until import until
+from tests.support.until import PATIENCE, until
 
 _METADATA: Final = (("client-api-version", "3.7"),)
-_PATIENCE: Final = 60.0  # seconds
 
 
 def _txn(*, serializable: bool) -> pb.TxnRequest:
@@ -71,7 +70,7 @@ class _Side:
 
 async def _ask(side: _Side, method: AnyMethod, request: pb.Message) -> object:
     """What a request gets: the revisions and the values of the replies, or the status."""
-    deadline = soon(_PATIENCE)
+    deadline = soon(PATIENCE)
     try:
         if method.cardinality is Cardinality.UNARY:
             replies = [await side.alone.unary(method.path, encode(request), _METADATA, deadline)]
@@ -102,7 +101,7 @@ class _Watch:
         self.replies: list[tuple[int, bool, bool, list[int]]] = []
 
     async def open(self, side: _Side, start_revision: int = 0) -> "_Watch":
-        deadline = soon(_PATIENCE)
+        deadline = soon(PATIENCE)
         self._stream = await side.alone.open_stream(methods.WATCH.path, _METADATA, deadline)
         create = pb.WatchCreateRequest(key=b"a", start_revision=start_revision)
         await self._stream.send(encode(pb.WatchRequest(create_request=create)))
@@ -170,7 +169,7 @@ async def _real(version: str, *, is_whole: bool) -> list[object]:
             async def isolate() -> None:
                 cluster.isolate(alone)
                 status = methods.STATUS
-                async with asyncio.timeout(_PATIENCE):
+                async with asyncio.timeout(PATIENCE):
                     while True:
                         reply = await connection.unary(status.path, encode(pb.StatusRequest()), _METADATA, soon())
                         if not decode(pb.StatusResponse, reply).leader:

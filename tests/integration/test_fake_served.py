@@ -30,10 +30,9 @@ from etcd_aio.transport import EngineName
 from tests.support import loops
 from tests.support.services import services
 from tests.support.transport import HTTP2_ENGINES, Owner, engine, soon, target
-from tests.support.until import until
+from tests.support.until import PATIENCE, until
 
 pytestmark = pytest.mark.anyio
-PATIENCE = 30.0
 
 
 @pytest.fixture(params=loops.BOTH)

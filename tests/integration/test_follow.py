@@ -18,10 +18,9 @@ from etcd_aio.errors import (
 from etcd_aio.mirror import Follow, MirrorBatch, follow
 from etcd_aio.testing import EtcdServer, FaultProxy
 from tests.support.locks import metric, until
+from tests.support.until import PATIENCE
 
 pytestmark = [pytest.mark.anyio, pytest.mark.cluster]
-
-PATIENCE = 60.0  # seconds; ends what hangs
 
 
 @pytest.fixture

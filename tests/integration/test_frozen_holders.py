@@ -11,7 +11,7 @@ import pytest
 from etcd_aio import Client
 from etcd_aio.testing import EtcdServer
 from tests.support.holders import HOLDERS, TTL
-from tests.support.locks import PATIENCE
+from tests.support.until import PATIENCE
 
 pytestmark = [pytest.mark.anyio, pytest.mark.cluster, pytest.mark.slow, pytest.mark.nightly]
 

@@ -23,12 +23,11 @@ from tests.support.auth import QUICK_LOGINS, ROOT, enable_auth
 from tests.support.http1_proxies import PROXIES, ProxyName, Relay, http1_proxy
 from tests.support.servers import QUICK_ELECTIONS
 from tests.support.stream_server import stream_server
+from tests.support.until import PATIENCE
 from tests.support.versions import is_at_least, need, need_beside, skip_on
 from tests.support.watch_history import Follower, Writes, caught_up, following, read_history
 
 pytestmark = [pytest.mark.anyio, pytest.mark.cluster]
-
-PATIENCE = 30.0
 
 
 def need_streams() -> None:

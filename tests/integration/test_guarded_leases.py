@@ -21,14 +21,13 @@ from etcd_aio import Client, Lease, LeaseLostError, NoAvailableEndpointsError, s
 from etcd_aio.errors import ClientClosedError, ClientUsageError, InvalidRequestError, LeaseExpiredError
 from etcd_aio.fake import FakeEtcd
 from etcd_aio.testing import EtcdServer
-from tests.support.until import until
+from tests.support.until import PATIENCE, until
 
 pytestmark = [pytest.mark.anyio, pytest.mark.cluster]
 
 ROOT = Path(__file__).parents[2]
 TTL = 2  # seconds: the least that etcd grants by default
 TASKS = 20_000
-PATIENCE = 60.0
 TIMES = [pytest.param(1, id="once"), pytest.param(20, id="20 times", marks=[pytest.mark.nightly, pytest.mark.slow])]
 
 

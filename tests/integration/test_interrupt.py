@@ -12,11 +12,11 @@ import pytest
 
 from etcd_aio.testing import EtcdCluster
 from tests.support.interrupts import interruptible
+from tests.support.until import PATIENCE
 
 pytestmark = [pytest.mark.anyio, pytest.mark.cluster, pytest.mark.slow]
 
 LONGEST = 10.0  # seconds, from the signal to the end of the process: one is promised, a loaded machine adds to it
-PATIENCE = 240.0  # a busy machine takes a minute for what takes four seconds
 ROOT = str(Path(__file__).parents[2])
 
 # Each prints "open" when everything is open and goes on when its standard input ends: then the members may be frozen.

@@ -12,8 +12,9 @@ import pytest
 from etcd_aio import Client, OutcomeUnknownError, op
 from etcd_aio.testing import EtcdServer, FaultProxy
 from tests.support import versions
-from tests.support.locks import PATIENCE, keys, metric, until
+from tests.support.locks import keys, metric, until
 from tests.support.turns import ends_within, more
+from tests.support.until import PATIENCE
 
 pytestmark = [pytest.mark.anyio, pytest.mark.cluster]
 

@@ -22,13 +22,11 @@ from etcd_aio.errors import (
 )
 from etcd_aio.testing import EtcdCluster, EtcdServer, FaultProxy
 from tests.support.locks import until
+from tests.support.until import PATIENCE
 
 pytestmark = [pytest.mark.anyio, pytest.mark.cluster]
 
 each_engine = pytest.mark.usefixtures("each_engine")
-
-
-PATIENCE = 30.0  # seconds for what takes milliseconds, on a machine that is busy
 
 
 def now() -> float:

@@ -27,9 +27,10 @@ from etcd_aio.errors import (
 )
 from etcd_aio.testing import EtcdServer, FaultProxy
 from tests.support.auth import QUICK_LOGINS, ROOT, WEB, enable_auth
-from tests.support.locks import PATIENCE, hold, keys, metric, until, until_free, until_waiting
+from tests.support.locks import hold, keys, metric, until, until_free, until_waiting
 from tests.support.tampered import TamperedClient, is_entering, is_leaving
 from tests.support.turns import ends_within, more
+from tests.support.until import PATIENCE
 
 pytestmark = [pytest.mark.anyio, pytest.mark.cluster, pytest.mark.usefixtures("each_store")]
 

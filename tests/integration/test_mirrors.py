@@ -28,8 +28,9 @@ from etcd_aio.testing import EtcdCluster, EtcdServer, FaultProxy
 from etcd_aio.testing.options import Membership
 from tests.support.auth import QUICK_LOGINS, WEB, enable_auth
 from tests.support.locks import metric, until
-from tests.support.mirrors import PATIENCE, contents, copy_of, has_ended, is_alive, running, wait
+from tests.support.mirrors import contents, copy_of, has_ended, is_alive, running, wait
 from tests.support.servers import progress_interval
+from tests.support.until import PATIENCE
 
 pytestmark = [pytest.mark.anyio, pytest.mark.cluster]
 

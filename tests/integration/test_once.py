@@ -34,10 +34,10 @@ from tests.faults.increments import increments
 from tests.support.auth import QUICK_LOGINS, WEB, enable_auth
 from tests.support.backends import ClientWithADetour
 from tests.support.full_store import skip_if_full_store_keeps_all
+from tests.support.until import PATIENCE
 
 pytestmark = [pytest.mark.anyio, pytest.mark.cluster, pytest.mark.usefixtures("each_store")]
 
-PATIENCE = 30.0  # seconds; ends what hangs
 
 R = TypeVar("R")
 Send: TypeAlias = Callable[[], Awaitable[Any]]

@@ -11,10 +11,9 @@ from etcd_aio.testing import EtcdCluster, EtcdServer
 from etcd_aio.transport import EngineName, create_engine
 from tests.support.one_address import OneAddress
 from tests.support.servers import QUICK_ELECTIONS
+from tests.support.until import PATIENCE
 
 pytestmark = [pytest.mark.anyio, pytest.mark.cluster]
-
-PATIENCE = 60.0  # seconds, which nothing here takes
 
 
 async def serve_again(client: Client) -> None:

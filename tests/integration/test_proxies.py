@@ -18,12 +18,12 @@ from tests.support.auth import QUICK_LOGINS, ROOT, enable_auth
 from tests.support.forward_proxies import ENCODED, PROGRAMS, SECRET, ForwardProxy, forward_proxy
 from tests.support.small_proxy import relayed, small_proxy
 from tests.support.stream_server import stream_server
+from tests.support.until import PATIENCE
 from tests.support.versions import is_at_least
 from tests.support.watch_history import Follower, Writes, caught_up, following, read_history
 
 pytestmark = [pytest.mark.anyio, pytest.mark.cluster]
 
-PATIENCE = 60.0
 # The program, whether it wants a password, and the credentials and the scheme of the URL.
 WAYS = (
     ("tinyproxy", False, "", ""),

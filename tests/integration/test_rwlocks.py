@@ -6,7 +6,8 @@ import random
 import pytest
 
 from etcd_aio import Client, LockLostError, LockTimeoutError
-from tests.support.locks import PATIENCE, hold, keys, until, until_waiting
+from tests.support.locks import hold, keys, until, until_waiting
+from tests.support.until import PATIENCE
 
 pytestmark = [pytest.mark.anyio, pytest.mark.cluster, pytest.mark.both_stores, pytest.mark.usefixtures("each_store")]
 

@@ -9,7 +9,8 @@ import pytest
 from etcd_aio import Client, LockLostError, LockTimeoutError
 from etcd_aio.errors import InvalidRequestError, LockError
 from etcd_aio.testing import EtcdServer, FaultProxy
-from tests.support.locks import PATIENCE, hold, keys, metric, until, until_waiting
+from tests.support.locks import hold, keys, metric, until, until_waiting
+from tests.support.until import PATIENCE
 
 pytestmark = [pytest.mark.anyio, pytest.mark.cluster, pytest.mark.both_stores, pytest.mark.usefixtures("each_store")]
 

@@ -9,8 +9,9 @@ from etcd_aio import Client, LeaseLostError, LockLostError, Operation
 from etcd_aio.concurrency import Leadership, Lock
 from etcd_aio.errors import ClientUsageError, EtcdError, LeadershipLostError
 from etcd_aio.testing import EtcdServer
-from tests.support.locks import PATIENCE, hold, keys, until, until_free, until_waiting
+from tests.support.locks import hold, keys, until, until_free, until_waiting
 from tests.support.tampered import TamperedClient, is_entering
+from tests.support.until import PATIENCE
 
 pytestmark = [pytest.mark.anyio, pytest.mark.cluster, pytest.mark.both_stores, pytest.mark.usefixtures("each_store")]
 

@@ -19,12 +19,12 @@ from etcd_aio.testing import EtcdCluster, EtcdServer, FaultProxy, ServerTLS
 from etcd_aio.testing.ports import free_ports
 from etcd_aio.types import WatchReply
 from tests.support.servers import QUICK_ELECTIONS
+from tests.support.until import PATIENCE
 from tests.support.virtual_time import turns
 
 pytestmark = [pytest.mark.anyio, pytest.mark.cluster, pytest.mark.usefixtures("each_engine")]
 
 
-PATIENCE = 30.0  # seconds for what takes milliseconds, on a machine that is busy
 SILENCE = 1.0  # seconds after which the follower below gives an answer up
 
 

@@ -13,11 +13,11 @@ import pytest
 from anyio.from_thread import start_blocking_portal
 
 from etcd_aio.testing import EtcdServer
+from tests.support.until import PATIENCE
 
 pytestmark = pytest.mark.slow
 
 LONGEST = 10.0  # seconds from the end of the program's own code: two are promised, a loaded machine adds to it
-PATIENCE = 120.0
 ROOT = Path(__file__).parents[2]
 
 # Each prints "end" when its own code is over, and what it leaves open is listed beside it.

@@ -14,10 +14,9 @@ from etcd_aio.testing import EtcdCluster, EtcdServer, EtcdStartError
 from etcd_aio.testing.health_probe import ask
 from etcd_aio.testing.ports import free_ports
 from etcd_aio.testing.process import ChildProcess
+from tests.support.until import PATIENCE
 
 pytestmark = [pytest.mark.anyio, pytest.mark.cluster]
-
-PATIENCE = 20.0
 
 
 @pytest.fixture

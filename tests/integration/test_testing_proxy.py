@@ -17,11 +17,11 @@ from etcd_aio.testing import Directions, FaultProxy
 from etcd_aio.testing.ports import free_ports
 from tests.support import loops
 from tests.support.stream_server import stream_server
+from tests.support.until import PATIENCE
 
 pytestmark = pytest.mark.anyio
 
 LONG_ENOUGH = 0.15  # to see that nothing comes
-PATIENCE = 10.0
 
 
 @pytest.fixture(params=loops.BOTH)

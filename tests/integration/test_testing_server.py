@@ -18,10 +18,9 @@ from etcd_aio.testing import EtcdNotFoundError, EtcdServer, EtcdStartError, Serv
 from etcd_aio.testing.health_probe import ask, is_healthy
 from etcd_aio.testing.ports import free_ports
 from etcd_aio.testing.process import ChildProcess
+from tests.support.until import PATIENCE
 
 pytestmark = [pytest.mark.anyio, pytest.mark.cluster]
-
-PATIENCE = 20.0
 
 
 @pytest.fixture

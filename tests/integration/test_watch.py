@@ -25,11 +25,10 @@ from etcd_aio.errors import (
 from etcd_aio.testing import EtcdCluster, EtcdServer, FaultProxy
 from etcd_aio.watch.open_stream import SILENCE
 from tests.support.auth import QUICK_LOGINS, WEB, enable_auth
+from tests.support.until import PATIENCE
 from tests.support.versions import need
 
 pytestmark = [pytest.mark.anyio, pytest.mark.cluster, pytest.mark.usefixtures("each_engine", "each_store")]
-
-PATIENCE = 30.0  # seconds for what takes milliseconds, on a machine that is busy
 
 
 @pytest.fixture

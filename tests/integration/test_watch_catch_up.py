@@ -6,12 +6,12 @@ import pytest
 
 from etcd_aio import Client, WatchBatch, Watcher, op
 from etcd_aio.testing import EtcdServer, FaultProxy
+from tests.support.until import PATIENCE
 
 pytestmark = [pytest.mark.anyio, pytest.mark.cluster]
 
 REVISIONS, EVENTS, SIZE = 200, 50, 1000
 MESSAGE = REVISIONS * EVENTS * SIZE  # bytes, at least
-PATIENCE = 30.0  # seconds for what takes milliseconds, on a machine that is busy
 
 
 @pytest.fixture

@@ -11,10 +11,10 @@ import pytest
 from etcd_aio import Client, Watcher
 from etcd_aio.errors import ClientClosedError
 from etcd_aio.testing import EtcdServer, FaultProxy
+from tests.support.until import PATIENCE
 
 pytestmark = [pytest.mark.anyio, pytest.mark.cluster, pytest.mark.usefixtures("each_engine")]
 
-PATIENCE = 30.0  # seconds for what takes milliseconds, on a machine that is busy
 # Seconds: one is promised, in any state, and held by unit tests in virtual time; here what hangs has to be seen.
 PROMISED = 10.0
 STATES = ["dialling", "refused", "opening", "live", "entering again", "listing", "paused", "outage", "black hole"]

@@ -10,11 +10,11 @@ import pytest
 from etcd_aio import Client, Event, Watcher, op
 from etcd_aio.errors import CompactedError
 from etcd_aio.testing import EtcdServer, FaultProxy
+from tests.support.until import PATIENCE
 from tests.support.versions import is_at_least
 
 pytestmark = [pytest.mark.anyio, pytest.mark.cluster, pytest.mark.usefixtures("each_engine", "each_store")]
 
-PATIENCE = 30.0  # seconds for what takes milliseconds, on a machine that is busy
 PREFIX = b"k/"
 
 State = dict[bytes, tuple[int, bytes]]

@@ -9,10 +9,10 @@ import pytest
 from etcd_aio import Client, EventType, op
 from etcd_aio.fake import FakeEtcd
 from etcd_aio.testing import EtcdServer
+from tests.support.until import PATIENCE
 
 pytestmark = pytest.mark.anyio
 
-PATIENCE = 60.0  # seconds for what takes milliseconds, on a machine that is busy
 KEYS_AT_ONCE = 100
 
 

@@ -10,10 +10,9 @@ import pytest
 from etcd_aio import Client, Watcher
 from etcd_aio.testing import EtcdServer, FaultProxy
 from tests.support.grpc_proxy import grpc_proxy
+from tests.support.until import PATIENCE
 
 pytestmark = [pytest.mark.anyio, pytest.mark.cluster, pytest.mark.http2_only, pytest.mark.usefixtures("each_engine")]
-
-PATIENCE = 30.0  # seconds for what takes milliseconds, on a machine that is busy
 
 
 @pytest.fixture

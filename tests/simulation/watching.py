@@ -9,7 +9,8 @@ from etcd_aio import EtcdError
 from etcd_aio.errors import ClientUsageError
 from tests.faults.ownership import Violation
 from tests.simulation.world import World
-from tests.support.watch_history import PATIENCE, Change, Follower, Writes, caught_up, following, kinds
+from tests.support.until import PATIENCE
+from tests.support.watch_history import Change, Follower, Writes, caught_up, following, kinds
 
 _PREFIX: Final = "k/"  # behind the keys of all other parts: a watch from a key on tells of no others
 _FOLLOWERS: Final = 6

@@ -7,7 +7,7 @@ waits until the real one has sent as much as the fake. Other calls go on while w
 import asyncio
 from collections import defaultdict
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import Any
 
 from etcd_aio import methods, pb
 from etcd_aio.base.aio import start_task
@@ -16,8 +16,7 @@ from etcd_aio.transport import Connection, Stream
 from tests.support.differential import Difference, Pair, Step
 from tests.support.drawn_requests import KEYS
 from tests.support.transport import soon
-
-_PATIENCE: Final = 10.0  # seconds; a real server sends within one
+from tests.support.until import PATIENCE
 
 
 class Side:
@@ -121,7 +120,7 @@ async def _answered(pair: Pair, fake: Side, real: Side, history: Sequence[Step])
         isinstance(step.request, pb.WatchRequest) and step.request.create_request is not None for step in history
     )
     try:
-        async with asyncio.timeout(_PATIENCE):
+        async with asyncio.timeout(PATIENCE):
             for side in (fake, real):
                 while side.created < creations:
                     side.got.clear()
@@ -134,7 +133,7 @@ async def _settled(pair: Pair, fake: Side, real: Side, history: Sequence[Step]) 
     """Wait until the fake has nothing more to send, and the real server has sent the same."""
     await pair.fake_is_idle()
     try:
-        async with asyncio.timeout(_PATIENCE):
+        async with asyncio.timeout(PATIENCE):
             while any(len(real.logs[one]) < len(log) for one, log in tuple(fake.logs.items())):
                 real.got.clear()
                 await real.got.wait()

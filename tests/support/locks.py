@@ -4,13 +4,11 @@ import asyncio
 import re
 import urllib.request
 from collections.abc import Awaitable, Callable
-from typing import Final
 
 from etcd_aio import Client
 from etcd_aio.concurrency import Lock
 from etcd_aio.testing import EtcdServer
-
-PATIENCE: Final = 60.0  # seconds, after which a test that waits has failed
+from tests.support.until import PATIENCE
 
 
 async def until(fact: Callable[[], Awaitable[bool]]) -> None:

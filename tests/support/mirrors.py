@@ -8,8 +8,8 @@ from dataclasses import dataclass
 
 from etcd_aio import Client, op
 from etcd_aio.mirror import Checkpoint, Mirror
+from tests.support.until import PATIENCE
 
-PATIENCE = 60.0  # seconds; ends what hangs
 SMALL_TXNS = 20  # operations: small enough that some revisions of a busy source are split
 
 

@@ -6,8 +6,9 @@ import sys
 import textwrap
 from pathlib import Path
 
+from tests.support.until import PATIENCE
+
 ROOT = Path(__file__).parents[2]
-PATIENCE = 240.0  # seconds; a busy machine takes a minute for what takes two seconds
 
 PROLOGUE = """
 import faulthandler, json, multiprocessing, os, signal, sys, threading, time

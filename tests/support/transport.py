@@ -30,6 +30,7 @@ from etcd_aio.transport.gateway.connection import GatewayConnection
 from etcd_aio.transport.gateway.engine import GatewayEngine
 from tests.support.fake_examples import FakeExamples
 from tests.support.gateway_examples import EXAMPLES, gateway_server
+from tests.support.until import PATIENCE
 
 
 class Owner:
@@ -90,8 +91,8 @@ FAKE: Final[Any] = "fake"
 _FAKES: Final = FakeExamples()
 _GATEWAYS: Final[dict[int, int]] = {}
 
-# Seconds: far above what a loaded machine adds, below what waiting for a peer would take (30 in asyncio's own close).
-PATIENCE: Final = 15.0
+CLOSE_SECONDS: Final = 25.0
+"""Far above what a loaded machine adds, below what waiting for a peer would take (30 in asyncio's own close)."""
 
 
 def soon(seconds: float = PATIENCE) -> float:
@@ -127,7 +128,7 @@ async def connected(name: EngineName, port: int, **options: Any) -> AsyncIterato
     try:
         yield connection, owner
     finally:
-        async with asyncio.timeout(PATIENCE):
+        async with asyncio.timeout(CLOSE_SECONDS):
             await connection.aclose()
     await settle()
     assert leftovers() == []

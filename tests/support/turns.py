@@ -4,7 +4,8 @@ import asyncio
 from collections.abc import Awaitable
 from typing import Final
 
-PATIENCE: Final = 60.0  # seconds, after which an action that was cancelled hangs
+from tests.support.until import PATIENCE
+
 _ONE_BY_ONE: Final = 60  # turns that are tried one by one; later ones in larger steps
 _STEP: Final = 41
 

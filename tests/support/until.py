@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from etcd_aio import Client
 
-PATIENCE: Final = 120.0
+PATIENCE: Final = 240.0
 """Seconds: far above what a loaded machine needs."""
 
 _LOOK_EVERY: Final = 0.02

@@ -23,8 +23,7 @@ from typing import Any
 
 from etcd_aio import Client, EtcdError, Event, Watcher, op
 from etcd_aio.errors import CompactedError
-
-PATIENCE = 30.0  # seconds for what takes milliseconds, on a machine that is busy
+from tests.support.until import PATIENCE
 
 Change = tuple[int, bytes, bytes | None]
 """Revision, key, value; None is a delete."""
