@@ -50,13 +50,15 @@ def pytest_configure(config: pytest.Config) -> None:
 def pytest_sessionstart(session: pytest.Session) -> None:
     """Log at DEBUG for the leak detector; tests and reports still get warnings only, and none about a slow machine.
 
-    A run that `nohup` started ignores SIGHUP, one in the background of a script Ctrl-C, and so would each program that
-    a test starts.
+    A run that `nohup` started ignores SIGHUP, one in the background of a script SIGINT and SIGQUIT, and so would each
+    program that a test starts.
     """
     if hasattr(signal, "SIGHUP"):
         signal.signal(signal.SIGHUP, signal.SIG_DFL)
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
+    if hasattr(signal, "SIGQUIT"):
+        signal.signal(signal.SIGQUIT, signal.SIG_DFL)
     logging.getLogger("etcd_aio").setLevel(logging.DEBUG)
     logging.getLogger("asyncio").addFilter(lambda record: not record.msg.startswith("Executing %s took"))
     plugin: Any = session.config.pluginmanager.get_plugin("logging-plugin")
