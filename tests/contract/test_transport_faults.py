@@ -327,7 +327,8 @@ async def test_a_window_that_opens_just_after_a_call_has_failed_lets_nothing_out
 
     async def script(wire: Wire) -> None:
         stream_id = await wire.opened()
-        wire.http2.increment_flow_control_window(10_000, stream_id)  # which the client shall read at the worst moment
+        wire.http2.increment_flow_control_window(10_000, stream_id)
+        wire.http2.data_to_send()  # which is never sent: the client shall read the same at the worst moment
         await wire.until(lambda: len(wire.requests[stream_id].body) >= 500)
         blocked.set()
         await wire.until(lambda: wire.requests[stream_id].reset is not None)
@@ -348,7 +349,7 @@ async def test_a_window_that_opens_just_after_a_call_has_failed_lets_nothing_out
             fail(call, failure)
 
         monkeypatch.setattr(kind, "fail", fail_as_the_window_opens)
-        deadline = soon(0.3) if way == "deadline" else soon()
+        deadline = soon(1.0) if way == "deadline" else soon()
         call = asyncio.ensure_future(connection.unary("/x/Put", b"x" * 995, (), deadline, None, True))
         if way == "given up":
             async with asyncio.timeout(PATIENCE):
