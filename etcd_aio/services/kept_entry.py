@@ -33,7 +33,7 @@ from etcd_aio.base import (
     start_task,
     when_constructed,
 )
-from etcd_aio.calls import StoreCalls
+from etcd_aio.calls import StoreCalls, check_store
 from etcd_aio.errors import (
     ClientClosedError,
     ClientUsageError,
@@ -96,6 +96,7 @@ class KeptEntry(NotAwaitable):
         timeout: Timeout,
         drain: float = 0.0,
     ) -> None:
+        check_store(store)
         one_of(get_args(OnConflict), on_conflict, "on_conflict")
         self._store = store
         self._log = log_for(self._logger, store)

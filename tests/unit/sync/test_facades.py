@@ -449,7 +449,7 @@ async def test_a_call_in_a_thread_with_a_loop_is_an_error_unless_it_is_allowed(f
 
 
 def test_a_recipe_takes_a_blocking_client_alone() -> None:
-    with pytest.raises(TypeError, match="Counter takes a client or store"):
+    with pytest.raises(TypeError, match=r"client must be a client or a store of etcd_aio\.sync, got str"):
         Counter("no client", "n")  # type: ignore[arg-type]
 
 
