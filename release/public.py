@@ -84,7 +84,7 @@ INTERNAL: Final = frozenset(
     )
     | _of(
         "etcd_aio.base",
-        "check_asyncio check_timeout in_thread key_space_of log_for now repeat_unanswered resolve start_timer_at wake"
+        "check_asyncio check_timeout go_duration in_thread key_space_of log_for now repeat_unanswered resolve start_timer_at wake"
         " User current_user user_name when_constructed",
     )
     | _of("etcd_aio.admin", "Versions")

@@ -209,6 +209,7 @@ PURE = (
     "config/text",
     "config/url",
     "base/deadline",
+    "base/durations",
     "discovery/addresses",
     "discovery/member_urls",
     "discovery/resolver",

@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from etcd_aio.base.deadline import check_timeout as check_timeout
     from etcd_aio.base.deadline import deadline_after as deadline_after
     from etcd_aio.base.deadline import time_left as time_left
+    from etcd_aio.base.durations import go_duration as go_duration
     from etcd_aio.base.hand_over import HandOver as HandOver
     from etcd_aio.base.key_space import KeySpace as KeySpace
     from etcd_aio.base.key_space import key_space_of as key_space_of
@@ -59,17 +60,8 @@ if TYPE_CHECKING:
 else:
     _INTERNAL = (
         *("ATTEMPT_SECONDS", "Blocking", "CANCELLED_SECONDS", "Log", "REMEMBERED", "Unwinding", "as_etcd_error"),
-        *(
-            "check_asyncio",
-            "check_loop",
-            "check_timeout",
-            "in_thread",
-            "key_space_of",
-            "log_for",
-            "now",
-            "repeat_unanswered",
-            "resolve",
-        ),
-        *("User", "current_user", "start_timer_at", "user_name", "wake", "when_constructed"),
+        *("check_asyncio", "check_loop", "check_timeout", "go_duration", "in_thread", "key_space_of", "log_for"),
+        *("now", "repeat_unanswered", "resolve", "User", "current_user", "start_timer_at", "user_name", "wake"),
+        "when_constructed",
     )
     __getattr__, __dir__, __all__ = late_names(__name__, _INTERNAL)

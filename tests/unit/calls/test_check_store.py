@@ -120,7 +120,7 @@ def test_the_search_finds_classes_and_functions() -> None:
 
 def test_an_error_names_the_argument() -> None:
     check_store(Client(URL), "source")
-    with pytest.raises(TypeError, match="^source must be a client or a store, got str$"):
+    with pytest.raises(TypeError, match=r"^source must be a client or a store, got str$"):
         check_store(URL, "source")
 
 
