@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 import tooz
-from anyio.from_thread import BlockingPortal, start_blocking_portal
+from anyio.from_thread import BlockingPortal
 from tooz.coordination import GroupAlreadyExist, GroupNotCreated, GroupNotEmpty, MemberAlreadyExist, MemberNotJoined
 from tooz.utils import SerializationError
 
@@ -25,18 +25,6 @@ from tests.contrib.coordinators import Start, coordinators, until
 pytestmark = pytest.mark.cluster
 
 _numbers = count()
-
-
-@pytest.fixture(scope="module")
-def portal() -> Iterator[BlockingPortal]:
-    with start_blocking_portal() as portal:
-        yield portal
-
-
-@pytest.fixture(scope="module")
-def server(portal: BlockingPortal) -> Iterator[EtcdServer]:
-    with portal.wrap_async_context_manager(EtcdServer()) as server:
-        yield server
 
 
 @pytest.fixture
