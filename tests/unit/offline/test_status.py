@@ -94,7 +94,7 @@ async def test_a_file_that_another_process_has_locked(path: Path) -> None:
 
 
 def test_other_readers_may_have_it_open_and_a_writer_may_not(path: Path) -> None:
-    with LockedFile(str(path), 0, lambda: None), path.open("r+b") as other:
+    with LockedFile(path, 0, lambda: None), path.open("r+b") as other:
         fcntl.flock(other, fcntl.LOCK_SH | fcntl.LOCK_NB)
         with pytest.raises(BlockingIOError):
             fcntl.flock(other, fcntl.LOCK_EX | fcntl.LOCK_NB)
