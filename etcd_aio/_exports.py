@@ -72,10 +72,12 @@ EXPORTS = {
             "start_background_task start_task start_timer start_timer_at wait_until wake "
         ),
         "etcd_aio.base.backoff": "Backoff",
+        "etcd_aio.base.blocking": "Blocking check_asyncio",
         "etcd_aio.base.call_options": "RetryMode Timeout UNSET",
         "etcd_aio.base.closing": "CANCELLED_SECONDS TwoPartClose Unwinding",
         "etcd_aio.base.contention": "Contention REMEMBERED",
         "etcd_aio.base.deadline": "NEVER check_timeout deadline_after time_left",
+        "etcd_aio.base.durations": "go_duration",
         "etcd_aio.base.hand_over": "HandOver",
         "etcd_aio.base.key_space": "KeySpace key_space_of",
         "etcd_aio.base.logs": "Log log_for",

@@ -79,10 +79,12 @@ INTERNAL: Final = frozenset(
     | _of("etcd_aio.observing", "ObservedCall ObserverGroup with_defaults")
     | _of("etcd_aio.recipes", "StmCall")
     | _of("etcd_aio.services", "JSONValue KeptEntry")
-    | _of("etcd_aio.base", "ATTEMPT_SECONDS CANCELLED_SECONDS Log REMEMBERED Unwinding as_etcd_error check_loop")
+    | _of(
+        "etcd_aio.base", "ATTEMPT_SECONDS Blocking CANCELLED_SECONDS Log REMEMBERED Unwinding as_etcd_error check_loop"
+    )
     | _of(
         "etcd_aio.base",
-        "check_timeout in_thread key_space_of log_for now repeat_unanswered resolve start_timer_at wake"
+        "check_asyncio check_timeout go_duration in_thread key_space_of log_for now repeat_unanswered resolve start_timer_at wake"
         " User current_user user_name when_constructed",
     )
     | _of("etcd_aio.admin", "Versions")

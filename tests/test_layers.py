@@ -22,7 +22,7 @@ MAY_USE: dict[str, frozenset[str]] = {
     ),
     "__main__": frozenset({"cli"}),
     "cli": frozenset({"codec", "concurrency", "config", "fake", "kubernetes", "mirror", "offline", "pb", "services"}),
-    "contrib": frozenset({"cache", "concurrency", "methods", "services", "sync"}),
+    "contrib": frozenset({"cache", "calls", "concurrency", "methods", "services", "sync"}),
     "compat": frozenset({"sync"}),
     "sync": frozenset(
         {
@@ -209,6 +209,7 @@ PURE = (
     "config/text",
     "config/url",
     "base/deadline",
+    "base/durations",
     "discovery/addresses",
     "discovery/member_urls",
     "discovery/resolver",

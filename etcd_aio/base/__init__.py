@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from etcd_aio.base.aio import wait_until as wait_until
     from etcd_aio.base.aio import wake as wake
     from etcd_aio.base.backoff import Backoff as Backoff
+    from etcd_aio.base.blocking import Blocking as Blocking
+    from etcd_aio.base.blocking import check_asyncio as check_asyncio
     from etcd_aio.base.call_options import UNSET as UNSET
     from etcd_aio.base.call_options import RetryMode as RetryMode
     from etcd_aio.base.call_options import Timeout as Timeout
@@ -36,6 +38,7 @@ if TYPE_CHECKING:
     from etcd_aio.base.deadline import check_timeout as check_timeout
     from etcd_aio.base.deadline import deadline_after as deadline_after
     from etcd_aio.base.deadline import time_left as time_left
+    from etcd_aio.base.durations import go_duration as go_duration
     from etcd_aio.base.hand_over import HandOver as HandOver
     from etcd_aio.base.key_space import KeySpace as KeySpace
     from etcd_aio.base.key_space import key_space_of as key_space_of
@@ -56,8 +59,9 @@ if TYPE_CHECKING:
     from etcd_aio.base.user import user_name as user_name
 else:
     _INTERNAL = (
-        *("ATTEMPT_SECONDS", "CANCELLED_SECONDS", "Log", "REMEMBERED", "Unwinding", "as_etcd_error", "check_loop"),
-        *("check_timeout", "in_thread", "key_space_of", "log_for", "now", "repeat_unanswered", "resolve"),
-        *("User", "current_user", "start_timer_at", "user_name", "wake", "when_constructed"),
+        *("ATTEMPT_SECONDS", "Blocking", "CANCELLED_SECONDS", "Log", "REMEMBERED", "Unwinding", "as_etcd_error"),
+        *("check_asyncio", "check_loop", "check_timeout", "go_duration", "in_thread", "key_space_of", "log_for"),
+        *("now", "repeat_unanswered", "resolve", "User", "current_user", "start_timer_at", "user_name", "wake"),
+        "when_constructed",
     )
     __getattr__, __dir__, __all__ = late_names(__name__, _INTERNAL)

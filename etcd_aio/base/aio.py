@@ -152,7 +152,7 @@ class Latch:
 
     def __init__(self) -> None:
         self._is_set = False
-        self._waiters: set[asyncio.Future[None]] | None = None  # mostly there is none
+        self._waiters: set[asyncio.Future[bool]] | None = None  # mostly there is none
 
     def is_set(self) -> bool:
         """Whether `set` was called."""
@@ -162,18 +162,19 @@ class Latch:
         """Wake every task that waits, now and from now on."""
         self._is_set = True
         for waiter in self._waiters or ():
-            wake(waiter)
+            resolve(waiter, True)
 
-    async def wait(self) -> None:
-        """Wait until `set` is called."""
-        if self._is_set:
-            return
-        waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+    async def wait(self, deadline: float = NEVER) -> bool:
+        """Wait until `set` is called; False if `deadline` came first."""
+        loop = asyncio.get_running_loop()
+        if self._is_set or loop.time() >= deadline:
+            return self._is_set
+        waiter: asyncio.Future[bool] = loop.create_future()
         if self._waiters is None:
-            self._waiters = set[asyncio.Future[None]]()
+            self._waiters = set[asyncio.Future[bool]]()
         self._waiters.add(waiter)
         try:
-            await waiter
+            return await wait_until(waiter, deadline, late=False)
         finally:
             self._waiters.discard(waiter)
 

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, TypeVar
 from etcd_aio import watch as watching
 from etcd_aio.arguments import check_text, flag, parse_word, whole_number
 from etcd_aio.backend import Backend, Block, WatchCall
+from etcd_aio.base.blocking import check_asyncio
 from etcd_aio.base.call_options import UNSET, Timeout
 from etcd_aio.base.deadline import deadline_after
 from etcd_aio.base.key_space import KeySpace
@@ -31,11 +32,14 @@ _B = TypeVar("_B", bound=Block)
 
 
 def check_store(store: object, name: str = "client") -> None:
-    """Check that an argument is a client or a store, which has a backend and is none.
+    """Check that an argument is a client or a store of asyncio, which has a backend and is none.
+
+    All that takes a store calls it first; a test finds them by their signatures.
 
     Raises:
         TypeError: it is something else.
     """
+    check_asyncio(store, name)
     if not hasattr(store, "backend"):
         hint = ": write Store(backend)" if hasattr(store, "do") else ""
         raise TypeError(f"{name} must be a client or a store, got {type(store).__name__}{hint}")

@@ -2,6 +2,7 @@
 
 from typing import Protocol
 
+from etcd_aio.base.blocking import check_asyncio
 from etcd_aio.base.call_options import UNSET, Timeout
 from etcd_aio.base.key_space import key_space_of
 from etcd_aio.errors import InvalidRequestError
@@ -63,10 +64,11 @@ def writer_for(store: Writer, writer: Writer | None) -> Writer:
 
     Raises:
         InvalidRequestError: the writer names other keys than the store: it is of another namespace or client.
-        TypeError: it is no writer.
+        TypeError: it is no writer of asyncio.
     """
     if writer is None:
         return store
+    check_asyncio(writer, "writer")
     if not callable(getattr(writer, "txn", None)):
         raise TypeError(f"writer must have put, delete and txn; {type(writer).__name__} has no txn")
     read, written = key_space_of(store), key_space_of(writer)

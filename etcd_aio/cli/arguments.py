@@ -70,3 +70,17 @@ def only_word(words: tuple[str, ...], text: str) -> str:
         Failure: there is none, or there are more.
     """
     return exactly(words, 1, text)[0]
+
+
+def only_file(words: tuple[str, ...], text: str, code: int = ExitCode.ERROR) -> str:
+    """The only word, which is the name of a file; `code` is the exit code if it cannot be one.
+
+    Raises:
+        Failure: there is none, there are more, or it cannot be that of a file.
+    """
+    name = only_word(words, text)
+    if not name:
+        raise Failure(code, "the filename is empty")
+    if name.endswith("/"):
+        raise Failure(code, f"{name} is the name of a directory")
+    return name

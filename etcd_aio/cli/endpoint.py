@@ -7,7 +7,7 @@ from contextlib import suppress
 from typing import TypeVar
 
 from etcd_aio import Client
-from etcd_aio.cli.go_text import duration
+from etcd_aio.base import go_duration
 from etcd_aio.cli.grammar import Switch, VerbGroup, value
 from etcd_aio.cli.outcome import ExitCode, Failure
 from etcd_aio.cli.results import EndpointHealth, HashReport, HealthReport, OwnWord, StatusReport
@@ -101,7 +101,7 @@ def _row(endpoint: str, answer: tuple[int, str] | EtcdError, words: tuple[OwnWor
     if isinstance(answer, EtcdError):
         return EndpointHealth(endpoint, is_healthy=False, took="", error=f"{answer}", words=said)
     took, error = answer
-    return EndpointHealth(endpoint, is_healthy=not error, took=duration(took), error=error, words=said)
+    return EndpointHealth(endpoint, is_healthy=not error, took=go_duration(took), error=error, words=said)
 
 
 async def _own_words(client: Client, endpoint: str) -> tuple[OwnWord, ...]:

@@ -1,4 +1,4 @@
-r"""Text as Go writes and reads it: quoted strings, words of a line, numbers, durations, sizes. Pure.
+r"""Text as Go writes and reads it: quoted strings, words of a line, numbers, sizes. Pure.
 
 Keys and values are bytes. Text that is printed has them as UTF-8 with the error handler `surrogateescape`, so that the
 terminal gets exactly these bytes.
@@ -118,27 +118,6 @@ def _literal(found: "re.Match[str]") -> int:
 def hex_bytes(raw: bytes) -> str:
     r"""Every byte as `\x61`, as etcdctl's `--hex` shows keys and values."""
     return "".join(f"\\x{byte:02x}" for byte in raw)
-
-
-def duration(nanoseconds: int) -> str:
-    """A duration as Go prints it: `1m0.5s`, `4.9ms`, `120µs`."""
-    if nanoseconds < 1000:
-        return f"{nanoseconds}ns" if nanoseconds else "0s"
-    for size, unit in ((1000, "µs"), (1_000_000, "ms")):
-        if nanoseconds < size * 1000:
-            return f"{_decimal(nanoseconds, size)}{unit}"
-    minutes, rest = divmod(nanoseconds, 60 * 10**9)
-    hours, minutes = divmod(minutes, 60)
-    seconds = f"{_decimal(rest, 10**9)}s"
-    if hours:
-        return f"{hours}h{minutes}m{seconds}"
-    return f"{minutes}m{seconds}" if minutes else seconds
-
-
-def _decimal(number: int, size: int) -> str:
-    whole, rest = divmod(number, size)
-    digits = f"{rest:0{len(str(size)) - 1}d}".rstrip("0")
-    return f"{whole}.{digits}" if digits else f"{whole}"
 
 
 def size(number: int) -> str:

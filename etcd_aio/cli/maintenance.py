@@ -5,9 +5,9 @@ from dataclasses import replace
 from typing import Final, Literal
 
 from etcd_aio import EtcdError, Header
-from etcd_aio.cli.arguments import exactly, member_of, only_word
+from etcd_aio.base import go_duration
+from etcd_aio.cli.arguments import exactly, member_of, only_file, only_word
 from etcd_aio.cli.endpoint import endpoints_of, of_cluster
-from etcd_aio.cli.go_text import duration
 from etcd_aio.cli.grammar import Switch, VerbGroup, verb
 from etcd_aio.cli.outcome import ExitCode, Failure, bad_arguments
 from etcd_aio.cli.results import Done
@@ -53,11 +53,11 @@ async def defrag(session: Session, words: tuple[str, ...], *, cluster: bool) -> 
             try:
                 await client.maintenance.defragment(await endpoint_of(client))
             except EtcdError as error:
-                took = duration(time.perf_counter_ns() - began)
+                took = go_duration(time.perf_counter_ns() - began)
                 session.complain(f"Failed to defragment etcd member[{endpoint}]. took {took}. ({error})")
                 failures += 1
             else:
-                took = duration(time.perf_counter_ns() - began)
+                took = go_duration(time.perf_counter_ns() - began)
                 session.line(f"Finished defragmenting etcd member[{endpoint}]. took {took}")
     if failures:
         raise Failure(ExitCode.ERROR)
@@ -66,7 +66,7 @@ async def defrag(session: Session, words: tuple[str, ...], *, cluster: bool) -> 
 @SNAPSHOT.verb("save", "<filename>", short="Saves the database of a member as a file")
 async def snapshot_save(session: Session, words: tuple[str, ...]) -> None:
     """Saves the database of a member as a verified file. Without --command-timeout it may take any time."""
-    path = only_word(words, "snapshot save expects one argument <filename>")
+    path = only_file(words, "snapshot save expects one argument <filename>", ExitCode.INTERRUPTED)
     timeout = session.connection.timeout_or(None)
     async with session.client() as client:
         try:
@@ -93,7 +93,7 @@ async def snapshot_status(session: Session, words: tuple[str, ...], *, verify: b
     """
     from etcd_aio import offline  # the other verbs do not need it
 
-    path = only_word(words, "snapshot status requires exactly one argument")
+    path = only_file(words, "snapshot status requires exactly one argument")
     session.check_format()
     try:
         found = await offline.snapshot_status(path, lock_timeout=session.connection.timeout_or(_LOCK_TIMEOUT))

@@ -17,9 +17,9 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Final, Generic
 
 from etcd_aio import Compare, Event, Key, KeyValue
-from etcd_aio.base import SOON, Backoff, Latch, Pauses, TaskCanceller, start_background_task
+from etcd_aio.base import SOON, Backoff, Latch, Pauses, TaskCanceller, deadline_after, start_background_task
 from etcd_aio.concurrency.options import E, HoldOptions
-from etcd_aio.errors import LeaseExpiredError, LeaseLostError, PermissionDeniedError
+from etcd_aio.errors import EtcdTimeoutError, LeaseExpiredError, LeaseLostError, PermissionDeniedError
 from etcd_aio.lease import Loan
 
 if TYPE_CHECKING:
@@ -139,9 +139,14 @@ class Held(Generic[E]):
     def _is_late(self) -> bool:
         return self._loan.remaining <= self._margin  # 0 if the lease is lost
 
-    async def lost(self) -> E | None:
-        """Wait until it is lost, or left. Returns why it was lost; None if it was left."""
-        await self._gone.wait()
+    async def lost(self, timeout: float | None = None) -> E | None:
+        """Wait until it is lost, or left. Returns why it was lost; None if it was left.
+
+        Raises:
+            EtcdTimeoutError: it was neither within `timeout` seconds.
+        """
+        if not await self._gone.wait(deadline_after(timeout, self._loop.time())):
+            raise EtcdTimeoutError(f"{self._subject.what} was not lost in time")
         return self.error
 
     def conditions(self) -> tuple[Compare, Compare]:

@@ -149,14 +149,18 @@ class Holding(NotAwaitable, Generic[LostError]):
         held = self._held
         return Key(held.key).create_revision == held.revision
 
-    async def lost(self) -> LostError | None:
+    async def lost(self, *, timeout: float | None = None) -> LostError | None:
         """Wait until it is lost or left. Returns why it was lost; None if it was left.
 
+        Args:
+            timeout: seconds to wait; 0 looks once. Default: None, no limit.
+
         Raises:
+            EtcdTimeoutError: it was neither in time.
             NotHeldError, NotLeaderError: it is not held.
 
         Cancelling the wait changes nothing.
         """
         if self._guard is None:
             raise self._not_held()
-        return await self._guard.lost()
+        return await self._guard.lost(timeout)

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, ClassVar, Self
 
 from etcd_aio import Lease
 from etcd_aio.base import NotAwaitable, when_constructed
-from etcd_aio.calls import StoreCalls
+from etcd_aio.calls import StoreCalls, check_store
 from etcd_aio.concurrency.election import Election
 from etcd_aio.concurrency.lock import Lock
 from etcd_aio.concurrency.rwlock import RWLock
@@ -36,6 +36,7 @@ class Session(NotAwaitable):
     usage: ClassVar[str] = NOT_ENTERED
 
     def __init__(self, store: StoreCalls, pool: "LeasePool", *, ttl: int, on_lost: OnLost = "cancel") -> None:
+        check_store(store)
         self._store = store
         self._ttl = ttl
         self._lease = store.lease(ttl, on_lost=on_lost)

@@ -1,7 +1,7 @@
 """Looks up the addresses of a name in the hosts file and then in DNS, by dnspython, which is an extra.
 
-The name servers, the search domains and ndots are those of resolv.conf. dnspython would end the search at a name that
-exists without addresses, so the search is made here.
+The name servers, the search domains and ndots are those of resolv.conf. The search is that of Go: it goes on after a
+name without addresses, and after one for which the name servers have an error. dnspython would end it there.
 """
 
 import asyncio
@@ -53,11 +53,16 @@ async def address_lookup(name: str, timeout: float) -> AddressAnswer:
         raise DiscoveryError(f"{name}: {type(error).__name__}: {sanitize(str(error))}") from error
     domains = resolver.search or ([] if resolver.domain is None else [resolver.domain])
     ndots = _DEFAULT_NDOTS if resolver.ndots is None else resolver.ndots
+    missing: AddressAnswer | None = None  # the first one: the name may have addresses all the same
     for candidate in search_names(name, [domain.to_text() for domain in domains], ndots):
         answer = await _ask_both(resolver, candidate, deadline - clock())
-        if answer.may_exist:
+        if answer.addresses:
             return answer
-    return AddressAnswer()
+        if answer.is_missing and missing is None:
+            missing = answer
+        if clock() >= deadline:
+            break
+    return missing or AddressAnswer()
 
 
 async def _ask_both(resolver: "dns.asyncresolver.Resolver", name: str, timeout: float) -> AddressAnswer:

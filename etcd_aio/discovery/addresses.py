@@ -51,9 +51,9 @@ class AddressAnswer:
         return self.v4.error or self.v6.error
 
     @property
-    def may_exist(self) -> bool:
-        """Whether the name has addresses, or may have some, since an answer is missing."""
-        return bool(self.addresses) or (bool(self.error) and self.v4.exists and self.v6.exists)
+    def is_missing(self) -> bool:
+        """Whether the name has no known address, and may have some, since an answer is missing."""
+        return not self.addresses and bool(self.error) and self.v4.exists and self.v6.exists
 
     @property
     def ttl(self) -> float:

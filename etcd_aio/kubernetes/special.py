@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
+from etcd_aio.base.durations import go_duration
 from etcd_aio.kubernetes.wire import Found, MalformedMessageError, fields_of, signed
 
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
@@ -54,24 +55,7 @@ def _moment(data: bytes, microseconds: int, digits: str) -> str | None:
 
 def _duration(data: bytes) -> str:
     """A duration as Go prints it."""
-    nanoseconds = last_number(fields_of(data), 1)
-    sign, rest = ("-", -nanoseconds) if nanoseconds < 0 else ("", nanoseconds)
-    if rest < 1000:
-        return f"{sign}{rest}ns" if rest else "0s"
-    for size, unit in ((1000, "µs"), (10**6, "ms")):
-        if rest < size * 1000:
-            return f"{sign}{_decimal(rest, size)}{unit}"
-    minutes, rest = divmod(rest, 60 * 10**9)
-    hours, minutes = divmod(minutes, 60)
-    text = f"{_decimal(rest, 10**9)}s"
-    if hours:
-        return f"{sign}{hours}h{minutes}m{text}"
-    return f"{sign}{minutes}m{text}" if minutes else sign + text
-
-
-def _decimal(number: int, size: int) -> str:
-    whole, rest = divmod(number, size)
-    return f"{whole}.{rest:0{len(str(size)) - 1}d}".rstrip("0").rstrip(".") if rest else f"{whole}"
+    return go_duration(last_number(fields_of(data), 1))
 
 
 def _quantity(data: bytes) -> str:

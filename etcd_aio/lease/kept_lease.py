@@ -12,7 +12,7 @@ from etcd_aio.arguments import flag
 from etcd_aio.base.aio import Latch
 from etcd_aio.base.call_options import UNSET, Timeout
 from etcd_aio.base.closing import CANCELLED_SECONDS
-from etcd_aio.base.deadline import time_left
+from etcd_aio.base.deadline import deadline_after, time_left
 from etcd_aio.base.not_awaitable import NotAwaitable
 from etcd_aio.base.reprs import when_constructed
 from etcd_aio.base.unexpected import as_etcd_error
@@ -20,6 +20,7 @@ from etcd_aio.errors import (
     ClientClosedError,
     ClientUsageError,
     EtcdError,
+    EtcdTimeoutError,
     InvalidRequestError,
     LeaseLostError,
     LeaseNotFoundError,
@@ -222,12 +223,19 @@ class KeptLease(NotAwaitable):
             loop.call_soon_threadsafe(self._expire)
         return True
 
-    async def lost(self) -> LeaseLostError | None:
+    async def lost(self, *, timeout: float | None = None) -> LeaseLostError | None:
         """Wait until the lease is gone. Returns why it was lost; None if this process has ended it.
+
+        Args:
+            timeout: seconds to wait; 0 looks once. Default: None, no limit.
+
+        Raises:
+            EtcdTimeoutError: it was not gone in time.
 
         Cancelling the wait changes nothing.
         """
-        await self._gone.wait()
+        if not await self._gone.wait(deadline_after(timeout, asyncio.get_running_loop().time())):
+            raise EtcdTimeoutError("the lease was not lost in time")
         return self.error
 
     # Calls.

@@ -5,16 +5,24 @@ be stopped at any instant. It reads the checkpoint, and continues with the chang
 compares both sides and copies the differences.
 """
 
+import asyncio
 import secrets
 from collections.abc import Iterator
 from typing import Final, NoReturn
 
 from etcd_aio import EtcdError, Event, KeyLike, KeyRange
 from etcd_aio.arguments import encode_key, finite_seconds, to_bytes, whole_number
-from etcd_aio.base import NEVER, KeySpace, Pauses, Waiters, key_space_of, when_constructed
+from etcd_aio.base import KeySpace, Pauses, Waiters, deadline_after, key_space_of, when_constructed
 from etcd_aio.calls import StoreCalls, check_store
 from etcd_aio.dataclass import dataclass
-from etcd_aio.errors import ClientUsageError, CompactedError, InvalidRequestError, MirrorError, StoreRolledBackError
+from etcd_aio.errors import (
+    ClientUsageError,
+    CompactedError,
+    EtcdTimeoutError,
+    InvalidRequestError,
+    MirrorError,
+    StoreRolledBackError,
+)
 from etcd_aio.mirror.base_copy import copy_base
 from etcd_aio.mirror.batching import CopyTxn, Limits, txns_of
 from etcd_aio.mirror.follow import Follow, MirrorBatch, follow, head_of
@@ -191,26 +199,30 @@ class Mirror:
             self._ends += 1
             self._waiters.wake()
 
-    async def wait_revision(self, revision: int) -> None:
+    async def wait_revision(self, revision: int, *, timeout: float | None = None) -> None:
         """Wait until the destination has every change of the source up to a revision; if need be, for the next run.
 
         Args:
             revision: of a write below the prefix, such as the last one before the writers move to the destination.
+            timeout: seconds to wait. Default: None, no limit.
 
         Raises:
+            EtcdTimeoutError: it has not all of them in time.
             ClientUsageError: the mirror was cancelled meanwhile.
             EtcdError: the error that has ended the mirror meanwhile.
 
         Cancellation changes nothing.
         """
         whole_number(revision, "revision")
+        deadline = deadline_after(timeout, asyncio.get_running_loop().time())
         ends = self._ends
         while self.revision < revision:
             if self._ends != ends:
                 if isinstance(self._end, Exception):
                     raise self._end.with_traceback(None)
                 raise ClientUsageError("the mirror was cancelled before it had copied that revision")
-            await self._waiters.wait(NEVER)
+            if not await self._waiters.wait(deadline):
+                raise EtcdTimeoutError(f"revision {revision} was not copied in time")
 
     def statistics(self) -> MirrorStatistics:
         """A snapshot of the counters."""

@@ -6,7 +6,6 @@ import stat
 import sys
 import time
 from collections.abc import Callable
-from pathlib import Path
 from types import TracebackType
 from typing import Final, Self
 
@@ -35,7 +34,7 @@ class LockedFile:
         OSError: it cannot be opened.
     """
 
-    def __init__(self, path: Path, lock_timeout: float | None, go_on: Callable[[], None]) -> None:
+    def __init__(self, path: str | os.PathLike[str], lock_timeout: float | None, go_on: Callable[[], None]) -> None:
         flags = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)  # a pipe would wait
         self._descriptor = os.open(path, flags)
         try:

@@ -2,7 +2,6 @@
 
 import os
 from collections.abc import Callable
-from pathlib import Path
 from threading import Event as Flag
 
 from anyio.to_thread import run_sync
@@ -35,17 +34,17 @@ async def snapshot_status(path: str | os.PathLike[str], *, lock_timeout: float |
             raise _CancelledInThreadError
 
     try:
-        return await run_sync(read_status, Path(path), lock_timeout, go_on, abandon_on_cancel=True)
+        return await run_sync(read_status, path, lock_timeout, go_on, abandon_on_cancel=True)
     finally:
         cancelled.set()  # the thread ends within a page
 
 
 def read_snapshot_status(path: str | os.PathLike[str], *, lock_timeout: float | None = 5.0) -> SnapshotStatus:
     """Read the status of a snapshot, for code that blocks: see `snapshot_status`."""
-    return read_status(Path(path), lock_timeout, lambda: None)
+    return read_status(path, lock_timeout, lambda: None)
 
 
-def read_status(path: Path, lock_timeout: float | None, go_on: Callable[[], None]) -> SnapshotStatus:
+def read_status(path: str | os.PathLike[str], lock_timeout: float | None, go_on: Callable[[], None]) -> SnapshotStatus:
     """Read the status while the caller waits; `go_on` is called now and then, and may raise an exception to end it."""
     with LockedFile(path, lock_timeout, go_on) as file:
         database = DatabaseFile(file.read, file.size)

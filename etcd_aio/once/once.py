@@ -8,7 +8,7 @@ from typing import ClassVar, Final, Self
 from etcd_aio import DeleteResult, KeyRange, OutcomeUnknownError, PutResult, Txn, TxnResult, op
 from etcd_aio.arguments import encode_key, whole_number
 from etcd_aio.base import UNSET, KeySpace, NotAwaitable, RetryMode, Timeout, deadline_after, when_constructed
-from etcd_aio.calls import StoreCalls
+from etcd_aio.calls import StoreCalls, check_store
 from etcd_aio.errors import ClientUsageError
 from etcd_aio.once.guarded import SingleWrite, Write, WriteAnswer, check_write, operations_of
 from etcd_aio.once.ids import Ids
@@ -69,6 +69,7 @@ class ExactlyOnce(NotAwaitable):
         prefix: KeyLike = DEFAULT_PREFIX,
         timeout: Timeout = UNSET,
     ) -> None:
+        check_store(store)
         encoded = encode_key(prefix, "prefix")
         self._store = store
         self._timeout = seconds = store.backend.shared.seconds(timeout)

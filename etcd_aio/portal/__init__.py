@@ -6,6 +6,7 @@ from etcd_aio.portal.callback import in_caller as in_caller
 from etcd_aio.portal.callback import in_worker as in_worker
 from etcd_aio.portal.callback import own_thread as own_thread
 from etcd_aio.portal.facade import Facade as Facade
+from etcd_aio.portal.facade import facade_of_store as facade_of_store
 from etcd_aio.portal.facade import register as register
 from etcd_aio.portal.facade import unwrap as unwrap
 from etcd_aio.portal.iterator import BlockingIterator as BlockingIterator

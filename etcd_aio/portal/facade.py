@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 from importlib import import_module
 from typing import Any, ClassVar, Final, NoReturn, Self
 
+from etcd_aio.base.blocking import Blocking
 from etcd_aio.errors import ForkedError
 from etcd_aio.portal.loop_thread import making_again
 from etcd_aio.portal.portal import Portal
@@ -16,7 +17,7 @@ _PLACES: Final[dict[str, str]] = {}  # "module.Class" of asyncio -> "module:Clas
 _CLASSES: Final[dict[type, "type[Facade] | None"]] = {}  # those that were looked up
 
 
-class Facade:
+class Facade(Blocking):
     """Base of all blocking classes.
 
     Attributes:
@@ -105,10 +106,7 @@ class Facade:
             arguments: facades are replaced by what is behind them.
             keywords: facades are replaced, too.
         """
-        if not isinstance(first, Facade):
-            raise TypeError(
-                f"{type(self).__name__} takes a client or store of etcd_aio.sync, not {type(first).__name__}"
-            )
+        facade_of_store(first)
 
         def make() -> Facade:
             store = first._aio
@@ -147,8 +145,29 @@ class Facade:
 
 
 def unwrap(value: Any) -> Any:
-    """The object behind a facade; other values are returned as they are."""
-    return value._aio if isinstance(value, Facade) else value
+    """The object behind a facade; other values are returned as they are.
+
+    Raises:
+        TypeError: it is an object of asyncio that has a facade.
+    """
+    if isinstance(value, Facade):
+        return value._aio
+    if facade_class(type(value)) is not None:
+        kind = type(value).__name__
+        raise TypeError(f"got a {kind} of asyncio, and this is blocking code: use etcd_aio.sync for it, too")
+    return value
+
+
+def facade_of_store(store: object) -> Facade:
+    """The argument of a user that must be a blocking client or store.
+
+    Raises:
+        TypeError: it is something else.
+    """
+    unwrap(store)  # refuses a client of asyncio
+    if not isinstance(store, Facade):
+        raise TypeError(f"client must be a client or a store of etcd_aio.sync, got {type(store).__name__}")
+    return store
 
 
 def register(places: Mapping[str, str]) -> None:

@@ -20,24 +20,25 @@ from etcd_aio import EtcdError, Key, KeyValue, op
 from etcd_aio.arguments import finite_seconds, one_of, whole_number
 from etcd_aio.base import (
     ATTEMPT_SECONDS,
-    NEVER,
     PATIENT,
     NotAwaitable,
     Pauses,
     Timeout,
     Waiters,
     as_etcd_error,
+    deadline_after,
     log_for,
     resolve,
     start_background_task,
     start_task,
     when_constructed,
 )
-from etcd_aio.calls import StoreCalls
+from etcd_aio.calls import StoreCalls, check_store
 from etcd_aio.errors import (
     ClientClosedError,
     ClientUsageError,
     CompactedError,
+    EtcdTimeoutError,
     FutureRevisionError,
     LeaseExpiredError,
     LeaseNotFoundError,
@@ -96,6 +97,7 @@ class KeptEntry(NotAwaitable):
         timeout: Timeout,
         drain: float = 0.0,
     ) -> None:
+        check_store(store)
         one_of(get_args(OnConflict), on_conflict, "on_conflict")
         self._store = store
         self._log = log_for(self._logger, store)
@@ -219,38 +221,50 @@ class KeptEntry(NotAwaitable):
         """The revision of the last put of the entry; 0 if there was none."""
         return self._revision
 
-    async def lost(self) -> EtcdError | None:
+    async def lost(self, *, timeout: float | None = None) -> EtcdError | None:
         """Wait until the entry is lost. It is put again without any help; this is for those who want to know.
+
+        Args:
+            timeout: seconds to wait; 0 looks once. Default: None, no limit.
 
         Returns:
             Why it was lost, or why it is not there; None if the block was left.
 
         Raises:
+            EtcdTimeoutError: it was not lost in time.
             ClientUsageError: the block was not entered.
 
         Cancelling the wait changes nothing.
         """
         if self._task is None:
             raise self._not_entered()
+        deadline = deadline_after(timeout, asyncio.get_running_loop().time())
         lease = self._lease
         while lease is not None and self._lease is lease:
-            await self._moved.wait(NEVER)
+            if not await self._moved.wait(deadline):
+                raise EtcdTimeoutError(f"the {self._noun} {self._what} was not lost in time")
         return None if self._is_left else self._error
 
-    async def wait_registered(self) -> None:
+    async def wait_registered(self, *, timeout: float | None = None) -> None:
         """Wait until the entry is there.
 
+        Args:
+            timeout: seconds to wait. Default: None, no limit.
+
         Raises:
+            EtcdTimeoutError: it was not there in time.
             ClientUsageError: the block was not entered, or was left.
 
         Cancelling the wait changes nothing.
         """
         if self._task is None:
             raise self._not_entered()
+        deadline = deadline_after(timeout, asyncio.get_running_loop().time())
         while not self.is_registered:
             if self._is_left:
                 raise ClientUsageError(f"the block of the {self._noun} has ended")
-            await self._moved.wait(NEVER)
+            if not await self._moved.wait(deadline):
+                raise EtcdTimeoutError(f"the {self._noun} {self._what} was not there in time")
 
     # The entry.
 

@@ -5,7 +5,7 @@ from dataclasses import field
 
 from etcd_aio import KeyLike, LeaseLike, TxnResult, op
 from etcd_aio.base import UNSET, Timeout
-from etcd_aio.calls import StoreCalls
+from etcd_aio.calls import StoreCalls, check_store
 from etcd_aio.dataclass import dataclass
 from etcd_aio.errors import InvalidRequestError
 from etcd_aio.services.endpoint_json import JSONValue, ServiceEndpoint, encode_entry, entry_key, target_prefix
@@ -55,6 +55,7 @@ async def update(
         TooManyOpsError: more entries than the server allows in one txn (128 by default).
         EtcdError: as every write; `maybe_applied` is True if it may have been applied.
     """
+    check_store(store)
     prefix = target_prefix(target)
     changes: dict[bytes, op.Op] = {}
     for added in _several(add, "add"):

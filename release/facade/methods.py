@@ -274,7 +274,10 @@ class Writer:
                 f"    made._construct(async_{name}, {', '.join(given)})\n    return made"
             )
         else:
-            body = f"    return {store}._run(async_{name}, {', '.join(self.arguments(module, '', node))})"
+            self._names.add("facade_of_store", PORTAL, "facade_of_store")
+            body = (
+                f"    return facade_of_store({store})._run(async_{name}, {', '.join(self.arguments(module, '', node))})"
+            )
         return f"{head}\n{docstring(ast.get_docstring(node) or '', 4)}{body}\n"
 
     def protocol_method(self, member: Member) -> str:

@@ -4,7 +4,9 @@ from collections.abc import Iterator
 from importlib.util import find_spec
 
 import pytest
+from anyio.from_thread import BlockingPortal, start_blocking_portal
 
+from etcd_aio.testing import EtcdServer
 from tests.contrib.served import Served, serving
 
 collect_ignore_glob = [
@@ -39,3 +41,17 @@ def served() -> Iterator[Served]:
     """A fake for applications that run in loops of their own."""
     with serving() as served:
         yield served
+
+
+@pytest.fixture(scope="module")
+def portal() -> Iterator[BlockingPortal]:
+    """A loop in a thread of its own, for blocking tests."""
+    with start_blocking_portal() as portal:
+        yield portal
+
+
+@pytest.fixture(scope="module")
+def server(portal: BlockingPortal) -> Iterator[EtcdServer]:
+    """A real server for blocking tests."""
+    with portal.wrap_async_context_manager(EtcdServer()) as server:
+        yield server

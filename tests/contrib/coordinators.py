@@ -4,6 +4,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
+from urllib.parse import parse_qs
 
 from oslo_utils import netutils
 
@@ -18,8 +19,8 @@ def coordinators(hosts: str) -> Iterator[Start]:
     started: list[EtcdDriver] = []
 
     def start(member: bytes, **options: Any) -> EtcdDriver:
-        url = f"etcd3+aio://{hosts}"
-        driver = EtcdDriver(member, netutils.urlsplit(url), {name: [value] for name, value in options.items()})
+        url = netutils.urlsplit(f"etcd3+aio://{hosts}")
+        driver = EtcdDriver(member, url, parse_qs(url.query) | {name: [value] for name, value in options.items()})
         started.append(driver)
         driver.start()
         return driver

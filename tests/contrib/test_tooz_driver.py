@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 import tooz
 import trustme
-from anyio.from_thread import BlockingPortal, start_blocking_portal
+from anyio.from_thread import BlockingPortal
 from tooz.coordination import (
     GroupNotCreated,
     GroupNotEmpty,
@@ -34,18 +34,6 @@ from tests.support.servers import QUICK_ELECTIONS
 pytestmark = pytest.mark.cluster
 
 _numbers = count()
-
-
-@pytest.fixture(scope="module")
-def portal() -> Iterator[BlockingPortal]:
-    with start_blocking_portal() as portal:
-        yield portal
-
-
-@pytest.fixture(scope="module")
-def server(portal: BlockingPortal) -> Iterator[EtcdServer]:
-    with portal.wrap_async_context_manager(EtcdServer()) as server:
-        yield server
 
 
 @pytest.fixture

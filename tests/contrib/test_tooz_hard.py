@@ -6,15 +6,23 @@ import threading
 import time
 import traceback
 from collections.abc import Callable, Iterator
-from contextlib import suppress
+from concurrent.futures import ThreadPoolExecutor, wait
+from contextlib import contextmanager, suppress
 from itertools import count
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 import tooz
-from anyio.from_thread import BlockingPortal, start_blocking_portal
-from tooz.coordination import GroupAlreadyExist, GroupNotCreated, GroupNotEmpty, MemberAlreadyExist, MemberNotJoined
+from anyio.from_thread import BlockingPortal
+from tooz.coordination import (
+    GroupAlreadyExist,
+    GroupNotCreated,
+    GroupNotEmpty,
+    MemberAlreadyExist,
+    MemberNotJoined,
+    OperationTimedOut,
+)
 from tooz.utils import SerializationError
 
 from etcd_aio.errors import NoSpaceError
@@ -25,18 +33,6 @@ from tests.contrib.coordinators import Start, coordinators, until
 pytestmark = pytest.mark.cluster
 
 _numbers = count()
-
-
-@pytest.fixture(scope="module")
-def portal() -> Iterator[BlockingPortal]:
-    with start_blocking_portal() as portal:
-        yield portal
-
-
-@pytest.fixture(scope="module")
-def server(portal: BlockingPortal) -> Iterator[EtcdServer]:
-    with portal.wrap_async_context_manager(EtcdServer()) as server:
-        yield server
 
 
 @pytest.fixture
@@ -313,3 +309,55 @@ def test_a_value_of_another_program_is_an_error_that_names_the_key(start: Start,
     for call in (one.get_members(b"g"), one.get_member_info(b"g", b"two")):
         with pytest.raises(SerializationError, match="members/g/two"):
             call.get()
+
+
+# Watchers.
+
+
+def test_watchers_end_within_their_timeout_in_an_outage_and_go_on_after_it(portal: BlockingPortal) -> None:
+    with (
+        portal.wrap_async_context_manager(EtcdServer()) as server,
+        coordinators(server.endpoint.removeprefix("http://")) as start,
+    ):
+        one = start(b"one", timeout=600, call_timeout=600)
+        one.create_group(b"g").get()
+        one.watch_elected_as_leader(b"g", lambda event: event.member_id)
+        with paused(server), ThreadPoolExecutor() as threads:
+            for _ in range(2):
+                ending = threads.submit(one.run_watchers, timeout=0.2)
+                is_late = not wait([ending], timeout=60).done
+                if is_late:
+                    server.resume()  # else it would not end
+                assert not is_late, "it waits for the calls"
+                with pytest.raises(OperationTimedOut):
+                    ending.result()
+        assert one.run_watchers(timeout=60) == [b"one"]
+        assert one.get_leader(b"g").get() == b"one"
+        assert one.run_watchers(timeout=60) == []
+
+
+def test_who_is_elected_after_a_timeout_and_watches_no_longer_does_not_lead(portal: BlockingPortal) -> None:
+    with (
+        portal.wrap_async_context_manager(EtcdServer()) as server,
+        coordinators(server.endpoint.removeprefix("http://")) as start,
+    ):
+        one = start(b"one", call_timeout=600)
+        one.create_group(b"g").get()
+
+        def elected(event: Any) -> None:
+            raise AssertionError(event)
+
+        one.watch_elected_as_leader(b"g", elected)
+        with paused(server), pytest.raises(OperationTimedOut):
+            one.run_watchers(timeout=0.2)
+        one.unwatch_elected_as_leader(b"g", elected)
+        until(lambda: (one.run_watchers(), one.get_leader(b"g").get())[1] is None and not one._standing)
+
+
+@contextmanager
+def paused(server: EtcdServer) -> Iterator[None]:
+    server.pause()
+    try:
+        yield
+    finally:
+        server.resume()

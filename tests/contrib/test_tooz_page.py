@@ -1,18 +1,22 @@
 """The page about tooz: its program runs, by the entry point, and prints what the page says."""
 
+import re
 import subprocess
 import sys
 import tomllib
 from pathlib import Path
 
 import pytest
-from anyio.from_thread import start_blocking_portal
+from anyio.from_thread import BlockingPortal, start_blocking_portal
 
 from etcd_aio.testing import EtcdServer
+from tests.contrib.coordinators import coordinators
 from tests.examples.blocks import python_blocks, read
 from tests.examples.paths import PAGES, ROOT
+from tests.support.small_proxy import small_proxy
 
-(PROGRAM,) = python_blocks(read(PAGES / "how-to" / "tooz.md"))
+PAGE = read(PAGES / "how-to" / "tooz.md")
+(PROGRAM,) = python_blocks(PAGE)
 
 
 def put_entry_points(folder: Path) -> None:
@@ -40,3 +44,19 @@ def test_the_program_prints_what_the_page_says(tmp_path: Path) -> None:
         )
     assert run.returncode == 0, run.stderr
     assert run.stdout == PROGRAM.prints
+
+
+@pytest.mark.cluster
+def test_the_urls_with_a_dns_name_and_a_proxy_work(portal: BlockingPortal, server: EtcdServer) -> None:
+    urls = re.findall(r"^etcd3\+aio://(.*\?(?:dns|proxy)=.*)$", PAGE, re.MULTILINE)
+    assert [url.partition("?")[2].partition("=")[0] for url in urls] == ["dns", "proxy"]
+    port = server.endpoint.rpartition(":")[2]
+    with portal.wrap_async_context_manager(small_proxy()) as proxy:
+        for url, endpoint in zip(urls, (f"http+dns://localhost:{port}#127.0.0.1", server.endpoint), strict=True):
+            url = url.replace("etcd-headless.etcd:2379", f"localhost:{port}").replace("m1:2379", f"127.0.0.1:{port}")
+            with coordinators(url.replace("proxy:3128", f"127.0.0.1:{proxy.port}")) as start:
+                one = start(b"one")
+                one.create_group(b"g").get()
+                one.delete_group(b"g").get()
+                assert endpoint in [member.endpoint for member in one._client().statistics()]
+    assert set(proxy.places) == {("127.0.0.1", int(port))}

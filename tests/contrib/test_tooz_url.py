@@ -57,14 +57,35 @@ def test_tls(options: dict[str, object], scheme: str) -> None:
     assert ("tls" in settings.options) is isinstance(options.get("tls"), TLS)
 
 
+@pytest.mark.parametrize(
+    ("options", "scheme"),
+    [
+        ({"dns": "true"}, "etcd+dns"),
+        ({"dns": True, "ca": "/ca.pem"}, "etcds+dns"),
+        ({"dns": "false"}, "etcd"),
+        ({"dns": None, "tls": "true"}, "etcds"),
+    ],
+)
+def test_names_of_dns(options: dict[str, object], scheme: str) -> None:
+    settings = read_settings("m:2379", "", options)
+    assert settings.url.startswith(f"{scheme}://m:2379?")
+    assert "dns" not in settings.url.partition("?")[2]
+    assert "dns" not in settings.options
+
+
+def test_a_proxy_is_that_of_the_client() -> None:
+    assert "proxy=http%3A%2F%2Fp%3A3128" in read_settings("m", "", {"proxy": "http://p:3128"}).url
+
+
+@pytest.mark.parametrize(("name", "value"), [("dns", "perhaps"), ("dns", 1), ("tls", "perhaps")])
+def test_flags_are_true_or_false(name: str, value: object) -> None:
+    with pytest.raises(ConfigError, match=f"option {name} of the coordinator must be true or false"):
+        read_settings("m", "", {name: value})
+
+
 def test_the_files_may_have_the_names_of_the_driver_of_tooz() -> None:
     url = read_settings("m", "", {"ca_cert": "/a", "cert_cert": "/b", "cert_key": "/c"}).url
     assert "ca=%2Fa&cert=%2Fb&key=%2Fc&" in url
-
-
-def test_a_flag_that_is_none() -> None:
-    with pytest.raises(ConfigError, match="option tls"):
-        read_settings("m", "", {"tls": "perhaps"})
 
 
 def test_what_is_no_text_goes_to_the_client_as_it_is() -> None:

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 import trustme
-from anyio.from_thread import BlockingPortal, start_blocking_portal
+from anyio.from_thread import BlockingPortal
 
 from etcd_aio.contrib.torch.parameters import read_parameters
 from etcd_aio.contrib.torch.run_lease import RunLease
@@ -31,18 +31,6 @@ from tests.support.servers import QUICK_ELECTIONS
 pytestmark = pytest.mark.cluster
 
 _numbers = count()
-
-
-@pytest.fixture(scope="module")
-def portal() -> Iterator[BlockingPortal]:
-    with start_blocking_portal() as portal:
-        yield portal
-
-
-@pytest.fixture(scope="module")
-def server(portal: BlockingPortal) -> Iterator[EtcdServer]:
-    with portal.wrap_async_context_manager(EtcdServer()) as server:
-        yield server
 
 
 @pytest.fixture

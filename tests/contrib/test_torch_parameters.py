@@ -18,6 +18,7 @@ def test_the_defaults() -> None:
         "allow_insecure_auth": False,
         "timeout": 60.0,
         "namespace": "torch/elastic/",
+        "proxy": None,
     }
 
 
@@ -45,8 +46,19 @@ def test_tls(config: dict[str, str], tls: TLS | None) -> None:
     assert options["endpoints"] == ["http://m1" if tls is None else "https://m1"]
 
 
+@pytest.mark.parametrize("config", [{}, {"ca_cert": "ca.pem"}])
+def test_a_name_of_dns_is_that_of_the_client(config: dict[str, str]) -> None:
+    options = read_parameters("dns:///etcd.svc:2379, m1", config).client_options()
+    assert options["endpoints"] == ["dns:///etcd.svc:2379", "https://m1" if config else "http://m1"]
+
+
+def test_a_proxy_is_that_of_the_client() -> None:
+    assert read_parameters("m1", {"proxy": "http://p:3128"}).client_options()["proxy"] == "http://p:3128"
+
+
 def test_no_password_is_shown() -> None:
     assert "secret" not in repr(read_parameters("m1", {"user": "u", "password": "secret"}))
+    assert "secret" not in repr(read_parameters("m1", {"proxy": "http://u:secret@p:3128"}))
 
 
 def test_a_user(tmp_path: Path) -> None:

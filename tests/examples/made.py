@@ -21,6 +21,7 @@ from benchmarks.failover.faults import FAULTS
 from etcd_aio import Client, EtcdError, RetryPolicy, methods
 from etcd_aio.balancer import POLICIES, Candidate, PolicyName
 from etcd_aio.balancer.connection_set import EndpointState
+from etcd_aio.balancer.dialler import DIAL_BACKOFF
 from etcd_aio.balancer.health_verdicts import silence_limit
 from etcd_aio.balancer.picker import Policy
 from etcd_aio.error_handler.retry_verdicts import (
@@ -162,6 +163,11 @@ def defaults() -> str:
             "silence after that ping, before the connection is closed",
             f"{client['keepalive_timeout']:g} s",
             "`Client(keepalive_timeout=)`",
+        ),
+        (
+            "pause between two dials of an endpoint that refuses them",
+            f"{DIAL_BACKOFF.initial:g} s, growing to {DIAL_BACKOFF.maximum:g} s",
+            "",
         ),
         ("attempts of one call", f"{policy['max_attempts']}", "`RetryPolicy(max_attempts=)`"),
         ("first backoff between attempts", f"{policy['initial_backoff']:g} s", "`RetryPolicy(initial_backoff=)`"),

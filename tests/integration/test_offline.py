@@ -148,6 +148,16 @@ async def test_errors_of_the_command_have_no_traceback(tmp_path: Path) -> None:
     assert (await run("snapshot", "status")).code == 128
 
 
+@pytest.mark.parametrize(("command", "code"), [("status", 1), ("save", 5)])
+async def test_a_name_that_cannot_be_that_of_a_file(command: str, code: int, snapshot: Path) -> None:
+    before = snapshot.read_bytes()
+    for name, says in (("", "the filename is empty"), (f"{snapshot}/", f"{snapshot}/ is the name of a directory")):
+        found = await run("snapshot", command, name)
+        assert (found.code, found.stdout) == (code, b"")
+        assert found.stderr == f"Error: {says}\n"
+    assert snapshot.read_bytes() == before
+
+
 async def test_the_database_of_a_running_member_is_in_use(tmp_path: Path) -> None:
     async with EtcdServer() as server:
         path = server.data_dir / "member" / "snap" / "db"

@@ -6,6 +6,7 @@ async with DnsStub() as stub:
     stub.says("www.etcd.test", "CNAME etcd.test")
     stub.fails(Rcode.SERVFAIL, "AAAA")   only queries of this type
     stub.fails(Rcode.SERVFAIL)         every query from now on; `None` ends it
+    stub.fails_for["etcd.test"] = Rcode.SERVFAIL
     stub.is_silent = True              queries get no answer
     stub.silent_about = "AAAA"         those of this type get none
     stub.asked                         the queried names, in order
@@ -54,6 +55,7 @@ class DnsStub(asyncio.DatagramProtocol):
         self.silent_about = ""
         self._records: dict[str, tuple[tuple[str, ...], int]] = {}
         self._failures: dict[str, dns.rcode.Rcode] = {}
+        self.fails_for: dict[str, dns.rcode.Rcode] = {}
         self._transport: asyncio.DatagramTransport | None = None
         self._stack = ExitStack()
         self.port = 0
@@ -102,7 +104,7 @@ class DnsStub(asyncio.DatagramProtocol):
             return
         reply = dns.message.make_response(query)
         reply.flags |= dns.flags.RA
-        failure = self._failures.get(kind, self._failures.get(""))
+        failure = self.fails_for.get(name, self._failures.get(kind, self._failures.get("")))
         if failure is not None:
             reply.set_rcode(failure)
         elif name not in self._records or not self._records[name][0]:

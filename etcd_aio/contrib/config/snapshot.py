@@ -7,6 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 from etcd_aio import Client, Store
 from etcd_aio.arguments import to_bytes
 from etcd_aio.base import UNSET, Timeout, when_constructed
+from etcd_aio.calls import check_store
 from etcd_aio.contrib.source import ClientSource, new_client
 from etcd_aio.errors import InvalidRequestError
 from etcd_aio.types import KeyLike, shown_key
@@ -75,6 +76,7 @@ async def load_snapshot(store: Store, prefix: KeyLike, *, timeout: Timeout = UNS
         EtcdError: as every read.
         InvalidRequestError: the prefix has no last slash.
     """
+    check_store(store)
     encoded = checked_prefix(prefix)
     found = await store.range(prefix=encoded, timeout=timeout)
     return Snapshot({relative(kv.key, encoded): kv.value for kv in found.kvs}, found.revision)

@@ -7,6 +7,7 @@ import functools
 import os
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from datetime import datetime
 from typing import Any, Final, ParamSpec, TypeVar
 
@@ -61,6 +62,7 @@ class EtcdDriver(CoordinationDriverCachedRunWatchers, CoordinationDriverWithExec
             self._settings = read_settings(parsed_url.netloc, parsed_url.path, self._options)
         self._open: tuple[Client, Groups, Membership] | None = None
         self._elections = Elections(self._client, self._member_id, self._settings.lock_timeout)
+        self._standing: dict[bytes, CoordinatorResult[bool]] = {}  # attempts to lead that go on after a timeout
         self._locks = Locks()
         self._silence = Silence()
         self._is_stopping = False
@@ -100,6 +102,7 @@ class EtcdDriver(CoordinationDriverCachedRunWatchers, CoordinationDriverWithExec
             self._elections.end(until)
             client.close()
         self._open = None
+        self._standing.clear()
         super()._stop()
 
     def _parts(self) -> tuple[Client, Groups, Membership]:
@@ -219,10 +222,11 @@ class EtcdDriver(CoordinationDriverCachedRunWatchers, CoordinationDriverWithExec
     def run_watchers(self, timeout: float | None = None) -> list[Any]:
         """Call the functions for what has changed since the last time, and be elected where there is no leader."""
         membership, before = self._membership(), set(self._joined_groups)
+        until = None if timeout is None else time.monotonic() + timeout
         results = super().run_watchers(timeout)
         for group in before - self._joined_groups:
             membership.was_left(group)
-        return results + self._run_elections()
+        return results + self._run_elections(until)
 
     # Elections.
 
@@ -230,14 +234,35 @@ class EtcdDriver(CoordinationDriverCachedRunWatchers, CoordinationDriverWithExec
         """Be elected in each group that has no leader, if a function waits for that."""
         self._run_elections()
 
-    def _run_elections(self) -> list[Any]:
+    def _run_elections(self, until: float | None = None) -> list[Any]:
+        """Be elected until a monotonic time; what is not answered by then is looked at the next time."""
         results: list[Any] = []
         for group_id, hooks in list(self._hooks_elected_leader.items()):
-            with translated():
-                is_elected = bool(hooks) and self._elections.try_to_lead(_binary(group_id))
-            if is_elected:
+            if hooks and self._is_elected(_binary(group_id), until):
                 results += hooks.run(LeaderElected(group_id, self._member_id))
+        watched = {_binary(group_id) for group_id, hooks in self._hooks_elected_leader.items() if hooks}
+        for group in [one for one, attempt in self._standing.items() if one not in watched and attempt.done()]:
+            if self._is_elected(group, until):
+                self.stand_down_group_leader(group)  # no function waits for it any more
         return results
+
+    def _is_elected(self, group: bytes, until: float | None) -> bool:
+        """Whether a leadership of the group begins now.
+
+        Raises:
+            OperationTimedOut: the attempt goes on.
+        """
+        attempt = self._standing.pop(group, None)
+        if attempt is not None and attempt.done():
+            with suppress(ToozError):  # it has failed meanwhile, and another one is made
+                return attempt.get()
+            attempt = None
+        attempt = attempt or self._later(self._elections.try_to_lead, group)
+        try:
+            return attempt.get(None if until is None else max(until - time.monotonic(), 0.0))
+        finally:
+            if not attempt.done():  # a timeout, or Ctrl-C
+                self._standing[group] = attempt
 
     def stand_down_group_leader(self, group_id: bytes) -> bool:
         """Give the leadership up. The coordinator stays a candidate. Returns whether it has led."""

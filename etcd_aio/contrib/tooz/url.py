@@ -2,8 +2,9 @@
 
     etcd3+aio://[name:password@]host[:port][,host[:port]...][/[namespace]][?option=value&...]
 
-Besides the options of the driver, these are the options of `Client`, by their names, but for its `timeout`, which is
-`call_timeout` here: `timeout` has had another meaning in tooz for long.
+With `dns=true` the hosts are DNS names, each of whose addresses is a member. Besides the options of the driver, these
+are the options of `Client`, by their names, but for its `timeout`, which is `call_timeout` here: `timeout` has had
+another meaning in tooz for long.
 """
 
 from collections.abc import Mapping
@@ -60,6 +61,7 @@ def read_settings(hosts: str, path: str, options: Mapping[str, Any]) -> Settings
     lock_timeout = _seconds(given, "lock_timeout", timeout)
     call_timeout = _seconds(given, "call_timeout", _DEFAULT_CALL_TIMEOUT)
     given["timeout"] = str(call_timeout)
+    is_dns = _take_flag(given, "dns")
     is_tls = bool(_TLS_OPTIONS & given.keys()) or _has_tls(given)
     namespace = path.strip("/")
     if "namespace" not in given:
@@ -67,7 +69,7 @@ def read_settings(hosts: str, path: str, options: Mapping[str, Any]) -> Settings
     elif namespace:
         raise ConfigError("the URL of the coordinator has two namespaces: its path, and the option namespace")
     query = urlencode({name: value for name, value in given.items() if isinstance(value, str)}, quote_via=quote)
-    url = f"{'etcds' if is_tls else 'etcd'}://{hosts or _DEFAULT_HOST}?{query}"
+    url = f"{'etcds' if is_tls else 'etcd'}{'+dns' if is_dns else ''}://{hosts or _DEFAULT_HOST}?{query}"
     others = {name: value for name, value in given.items() if not isinstance(value, str)}
     return Settings(url, others, membership_timeout, lock_timeout, call_timeout)
 
@@ -86,11 +88,16 @@ def _seconds(options: dict[str, Any], name: str, default: int) -> int:
 
 def _has_tls(options: dict[str, Any]) -> bool:
     """Whether the option `tls` asks for it; a flag is taken, since the client has it in its scheme."""
-    value = options.get("tls", False)
+    value = options.get("tls")
+    if not isinstance(value, str | bool | None):
+        return True  # the settings of TLS themselves
+    return _take_flag(options, "tls")
+
+
+def _take_flag(options: dict[str, Any], name: str) -> bool:
+    """Take an option that is true or false; by default it is false."""
+    value = options.pop(name, None)
     flag = _FLAGS.get(value.lower()) if isinstance(value, str) else value
-    if flag is None and value is not None:
-        raise ConfigError(f"option tls of the coordinator must be true or false, not {value!r}")
-    if isinstance(flag, bool) or flag is None:
-        options.pop("tls", None)
+    if value is None or isinstance(flag, bool):
         return bool(flag)
-    return True
+    raise ConfigError(f"option {name} of the coordinator must be true or false, not {value!r}")

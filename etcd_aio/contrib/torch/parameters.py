@@ -12,6 +12,7 @@ NAME: Final = "etcd-v3"
 """The name of the backend, for `--rdzv-backend`."""
 
 _DEFAULT_READ_TIMEOUT: Final = 60  # seconds, as of torch's own backend
+_DNS: Final = "dns:"  # the client connects with TLS to such a name if it has `tls`
 _DEFAULT_PREFIX: Final = "torch/elastic/"
 _FLAGS: Final = {"1": True, "true": True, "yes": True, "0": False, "false": False, "no": False}
 
@@ -21,12 +22,14 @@ class Parameters:
     """The parameters of a job, as far as they are about etcd.
 
     Attributes:
-        endpoints: the members, `host` or `host:port` each, without a scheme.
+        endpoints: the members, `host` or `host:port` each, without a scheme; or DNS names that lead to members, as
+            `dns:///name:port`.
         tls: how to connect with TLS; None is plain text.
         auth: name and password of a user.
         allow_insecure_auth: whether they may be sent in plain text.
         read_timeout: seconds for a call with all its attempts: an outage that is shorter is not noticed.
         prefix: of all keys.
+        proxy: the URL of a proxy for the connections.
     """
 
     endpoints: tuple[str, ...]
@@ -35,17 +38,19 @@ class Parameters:
     allow_insecure_auth: bool
     read_timeout: int
     prefix: str
+    proxy: str | None = field(repr=False)  # may have a password
 
     def client_options(self) -> dict[str, Any]:
         """The keyword arguments of `Client`."""
         scheme = "http" if self.tls is None else "https"
         return {
-            "endpoints": [f"{scheme}://{endpoint}" for endpoint in self.endpoints],
+            "endpoints": [one if one.startswith(_DNS) else f"{scheme}://{one}" for one in self.endpoints],
             "tls": self.tls,
             "auth": self.auth,
             "allow_insecure_auth": self.allow_insecure_auth,
             "timeout": float(self.read_timeout),
             "namespace": self.prefix,
+            "proxy": self.proxy,
         }
 
 
@@ -53,7 +58,7 @@ def read_parameters(endpoint: str, config: Mapping[str, Any]) -> Parameters:
     """Read the parameters of torch.
 
     The options are those of torch's own backend: `protocol` (http, https), `ca_cert`, `ssl_cert`, `ssl_cert_key`,
-    `read_timeout`; and `server_name`, `user`, `password` or `password_file`, `allow_insecure_auth`, `prefix`.
+    `read_timeout`; and `server_name`, `user`, `password` or `password_file`, `allow_insecure_auth`, `prefix`, `proxy`.
 
     Args:
         endpoint: the members of the cluster, separated by commas.
@@ -72,6 +77,7 @@ def read_parameters(endpoint: str, config: Mapping[str, Any]) -> Parameters:
         _flag(config, "allow_insecure_auth"),
         _read_timeout(config),
         str(config.get("prefix") or _DEFAULT_PREFIX),
+        str(config.get("proxy") or "") or None,
     )
 
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from etcd_aio import Client, KeyLike, op
 from etcd_aio.arguments import encode_key
 from etcd_aio.base import AsyncBlock
+from etcd_aio.calls import check_store
 from etcd_aio.errors import ClientUsageError
 
 if TYPE_CHECKING:
@@ -34,6 +35,7 @@ class Singleton(AsyncBlock):
     """
 
     def __init__(self, client: Client, name: KeyLike, *, ttl: int) -> None:
+        check_store(client)
         self._client = client
         self._key = encode_key(name, "name") + _SUFFIX
         self._lock: Lock = client.lock(name, ttl=ttl)

@@ -26,11 +26,13 @@ from etcd_aio.base import (
     TaskCanceller,
     Timeout,
     as_etcd_error,
+    deadline_after,
     when_constructed,
 )
 from etcd_aio.errors import (
     ClientUsageError,
     EtcdError,
+    EtcdTimeoutError,
     InvalidRequestError,
     JobLostError,
     NoSpaceError,
@@ -119,14 +121,21 @@ class Job(AsyncBlock):
         """Whether this worker has ended the job."""
         return self._is_ended
 
-    async def lost(self) -> JobLostError | None:
+    async def lost(self, *, timeout: float | None = None) -> JobLostError | None:
         """Wait until the job is lost or ended.
 
         Returns why it was lost; None if it was ended, also if it may have been by a request whose answer was lost.
 
+        Args:
+            timeout: seconds to wait; 0 looks once. Default: None, no limit.
+
+        Raises:
+            EtcdTimeoutError: it was neither in time.
+
         Cancelling the wait changes nothing.
         """
-        await self._gone.wait()
+        if not await self._gone.wait(deadline_after(timeout, asyncio.get_running_loop().time())):
+            raise EtcdTimeoutError(f"job {shown_key(self.key)} was not lost in time")
         return self._error
 
     # Losing.

@@ -132,12 +132,16 @@ class Leadership(Losable):
         """
         return self._aio.held_condition()
 
-    def lost(self) -> LeadershipLostError | None:
+    def lost(self, *, timeout: float | None = None) -> LeadershipLostError | None:
         """Wait until it is lost or left. Returns why it was lost; None if it was left.
 
+        Args:
+            timeout: seconds to wait; 0 looks once. Default: None, no limit.
+
         Raises:
+            EtcdTimeoutError: it was neither in time.
             NotHeldError, NotLeaderError: it is not held.
 
         Ctrl-C changes nothing.
         """
-        return self._run(self._aio.lost)
+        return self._run(self._aio.lost, timeout=timeout)

@@ -79,12 +79,18 @@ class Lease(Losable):
         """
         return self._aio.is_lost
 
-    def lost(self) -> LeaseLostError | None:
+    def lost(self, *, timeout: float | None = None) -> LeaseLostError | None:
         """Wait until the lease is gone. Returns why it was lost; None if this process has ended it.
+
+        Args:
+            timeout: seconds to wait; 0 looks once. Default: None, no limit.
+
+        Raises:
+            EtcdTimeoutError: it was not gone in time.
 
         Ctrl-C changes nothing.
         """
-        return self._run(self._aio.lost)
+        return self._run(self._aio.lost, timeout=timeout)
 
     def keep_alive_once(self, *, timeout: Timeout = UNSET) -> LeaseKeepAliveResult:
         """Renew the lease now, before it is due; see `Leases.keep_alive_once`."""

@@ -93,19 +93,21 @@ class Mirror(Facade):
         self._run(self._aio.run)
         raise AssertionError("it ends by an exception")
 
-    def wait_revision(self, revision: int) -> None:
+    def wait_revision(self, revision: int, *, timeout: float | None = None) -> None:
         """Wait until the destination has every change of the source up to a revision; if need be, for the next run.
 
         Args:
             revision: of a write below the prefix, such as the last one before the writers move to the destination.
+            timeout: seconds to wait. Default: None, no limit.
 
         Raises:
+            EtcdTimeoutError: it has not all of them in time.
             ClientUsageError: the mirror was ended meanwhile.
             EtcdError: the error that has ended the mirror meanwhile.
 
         Ctrl-C changes nothing.
         """
-        self._run(self._aio.wait_revision, revision)
+        self._run(self._aio.wait_revision, revision, timeout=timeout)
 
     def statistics(self) -> MirrorStatistics:
         """A snapshot of the counters."""

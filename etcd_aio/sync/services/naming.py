@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 from etcd_aio.arguments import KeyLike
 from etcd_aio.base import UNSET, Timeout
-from etcd_aio.portal import unwrap
+from etcd_aio.portal import facade_of_store, unwrap
 from etcd_aio.services import NewEndpoint, ServiceEndpoint
 from etcd_aio.services.naming import update as async_update
 from etcd_aio.sync.calls.store_calls import StoreCalls
@@ -40,4 +40,4 @@ def update(
         TooManyOpsError: more entries than the server allows in one txn (128 by default).
         EtcdError: as every write; `maybe_applied` is True if it may have been applied.
     """
-    return store._run(async_update, unwrap(store), target, add=add, remove=remove, timeout=timeout)
+    return facade_of_store(store)._run(async_update, unwrap(store), target, add=add, remove=remove, timeout=timeout)

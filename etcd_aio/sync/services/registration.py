@@ -104,28 +104,36 @@ class Registration(Block):
         """The revision of the last put of the entry; 0 if there was none."""
         return self._aio.revision
 
-    def lost(self) -> EtcdError | None:
+    def lost(self, *, timeout: float | None = None) -> EtcdError | None:
         """Wait until the entry is lost. It is put again without any help; this is for those who want to know.
+
+        Args:
+            timeout: seconds to wait; 0 looks once. Default: None, no limit.
 
         Returns:
             Why it was lost, or why it is not there; None if the block was left.
 
         Raises:
+            EtcdTimeoutError: it was not lost in time.
             ClientUsageError: the block was not entered.
 
         Ctrl-C changes nothing.
         """
-        return self._run(self._aio.lost)
+        return self._run(self._aio.lost, timeout=timeout)
 
-    def wait_registered(self) -> None:
+    def wait_registered(self, *, timeout: float | None = None) -> None:
         """Wait until the entry is there.
 
+        Args:
+            timeout: seconds to wait. Default: None, no limit.
+
         Raises:
+            EtcdTimeoutError: it was not there in time.
             ClientUsageError: the block was not entered, or was left.
 
         Ctrl-C changes nothing.
         """
-        self._run(self._aio.wait_registered)
+        self._run(self._aio.wait_registered, timeout=timeout)
 
     @property
     def key(self) -> bytes:

@@ -76,6 +76,19 @@ async def test_a_latch_wakes_all_that_wait_and_lets_later_ones_pass() -> None:
     await latch.wait()
 
 
+async def test_a_wait_for_a_latch_has_a_deadline() -> None:
+    now = asyncio.get_running_loop().time
+    latch = Latch()
+    assert not await latch.wait(now())
+    assert not await latch.wait(now() + 0.5)
+    waiting = asyncio.create_task(latch.wait(now() + 60))
+    await turns()
+    latch.set()
+    assert await waiting
+    assert await latch.wait(now())
+    assert not timers()
+
+
 async def test_only_a_background_task_forgets_for_which_request_it_was_started() -> None:
     REQUEST.set("one")
 

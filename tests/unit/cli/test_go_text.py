@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from etcd_aio.cli.go_text import as_text, duration, hex_bytes, quoted, size, unquoted, whole_number, words_of
+from etcd_aio.cli.go_text import as_text, hex_bytes, quoted, size, unquoted, whole_number, words_of
 
 
 @pytest.mark.parametrize(
@@ -48,23 +48,6 @@ def test_octal_and_unicode_escapes_are_read() -> None:
 
 def test_a_line_has_words_in_both_kinds_of_quotes() -> None:
     assert words_of(rb"""put "x y" 'a "b"' --lease=12  c""") == [b"put", b"x y", b'a "b"', b"--lease=12", b"c"]
-
-
-@pytest.mark.parametrize(
-    ("nanoseconds", "shown"),
-    [
-        (0, "0s"),
-        (17, "17ns"),
-        (1500, "1.5µs"),
-        (4_900_760, "4.90076ms"),
-        (1_000_000_000, "1s"),
-        (59_999_000_000, "59.999s"),
-        (60_500_000_000, "1m0.5s"),
-        (3_600_000_000_000, "1h0m0s"),
-    ],
-)
-def test_durations_are_those_of_go(nanoseconds: int, shown: str) -> None:
-    assert duration(nanoseconds) == shown
 
 
 @pytest.mark.parametrize(

@@ -37,6 +37,14 @@ def hosts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return path
 
 
+def searching(*domains: str) -> None:
+    """Let the lookups search these domains, as in a pod."""
+    resolver = dns.asyncresolver.default_resolver
+    assert resolver is not None
+    resolver.search = [dns.name.from_text(domain) for domain in domains]
+    resolver.ndots = 5
+
+
 async def test_both_families_are_asked_for(stub: DnsStub) -> None:
     stub.says("etcd.test", "10.0.0.1", "10.0.0.2", "fd00::1", ttl=7)
     answer = await address_lookup("etcd.test", 2.0)
@@ -61,10 +69,7 @@ async def test_a_name_that_does_not_exist_has_no_address(stub: DnsStub) -> None:
 
 
 async def test_search_domains_go_on_after_names_without_addresses(stub: DnsStub) -> None:
-    resolver = dns.asyncresolver.default_resolver
-    assert resolver is not None
-    resolver.search = [dns.name.from_text(f"{one}svc.test") for one in ("ns.", "")]
-    resolver.ndots = 5
+    searching("ns.svc.test.", "svc.test.")
     stub.says("etcd.ns.ns.svc.test", "CNAME nowhere.test")
     stub.says("etcd.ns.svc.test", "10.0.0.1")
     assert (await address_lookup("etcd.ns", 2.0)).addresses == ("10.0.0.1",)
@@ -74,15 +79,33 @@ async def test_search_domains_go_on_after_names_without_addresses(stub: DnsStub)
     assert set(stub.asked) == {"etcd.ns"}
 
 
-async def test_a_search_ends_at_a_name_that_is_not_answered(stub: DnsStub) -> None:
-    resolver = dns.asyncresolver.default_resolver
-    assert resolver is not None
-    resolver.search = [dns.name.from_text("svc.test")]
-    stub.says("etcd", "10.6.6.6")
-    stub.fails(Rcode.SERVFAIL)
-    answer = await address_lookup("etcd", 2.0)
+@pytest.mark.parametrize("rcode", [Rcode.SERVFAIL, Rcode.REFUSED])
+async def test_a_search_goes_on_after_a_name_that_is_not_answered(stub: DnsStub, rcode: Rcode) -> None:
+    """A name server answers SERVFAIL for a search domain whose own servers it cannot reach; so Go and glibc go on."""
+    searching("gone.test.", "svc.test.")
+    stub.fails_for["etcd.gone.test"] = rcode
+    stub.says("etcd.svc.test", "10.0.0.1")
+    answer = await address_lookup("etcd", 5.0)
+    assert (answer.addresses, answer.error) == (("10.0.0.1",), "")
+    assert list(dict.fromkeys(stub.asked)) == ["etcd.gone.test", "etcd.svc.test"]
+
+
+async def test_a_name_that_is_not_answered_is_an_error_if_no_other_is_there(stub: DnsStub) -> None:
+    """It may have addresses, so those that are known stay."""
+    searching("gone.test.", "svc.test.")
+    stub.fails_for["etcd.gone.test"] = Rcode.SERVFAIL
+    answer = await address_lookup("etcd", 5.0)
     assert "SERVFAIL" in answer.error
-    assert set(stub.asked) == {"etcd.svc.test"}
+    assert answer.addresses == ()
+    assert set(stub.asked) == {"etcd.gone.test", "etcd.svc.test", "etcd"}
+
+
+async def test_silence_ends_a_search_at_the_timeout(stub: DnsStub) -> None:
+    searching("gone.test.", "svc.test.")
+    stub.is_silent = True
+    answer = await address_lookup("etcd", 0.2)
+    assert "Timeout" in answer.error
+    assert set(stub.asked) == {"etcd.gone.test"}
 
 
 async def test_a_failure_of_one_family_leaves_the_other(stub: DnsStub) -> None:
@@ -140,10 +163,7 @@ async def test_a_name_that_does_not_exist_in_one_family_ends_no_search(
 ) -> None:
     """Some networks answer nothing, or an error, to each question for IPv6."""
     monkeypatch.setattr(module, "_SECOND_FAMILY", 0.1)
-    resolver = dns.asyncresolver.default_resolver
-    assert resolver is not None
-    resolver.search = [dns.name.from_text(domain) for domain in ("ns.svc.test.", "svc.test.")]
-    resolver.ndots = 5
+    searching("ns.svc.test.", "svc.test.")
     stub.says("etcd.svc.test", "10.0.0.1")
     if is_silent:
         stub.silent_about = "AAAA"

@@ -7,6 +7,7 @@ from itertools import pairwise
 import pytest
 
 from etcd_aio.balancer import PolicyName, parse_endpoints
+from etcd_aio.balancer.dialler import DIAL_BACKOFF
 from etcd_aio.discovery import discovery
 from etcd_aio.errors import ConnectError, DiscoveryError, NoAvailableEndpointsError
 from tests.support.discoveries import FakeResolver, Setup
@@ -47,6 +48,21 @@ async def test_each_address_is_connected_beside_the_endpoints_that_were_named() 
     assert setup.names == ["http://m1:2379", A, B]
     assert setup.balancer.ready_count == 3
     assert setup.discovery.names == ("http://m1:2379", "dns:///etcd:2379")
+    await setup.closed()
+
+
+async def test_a_dead_address_is_dialled_as_an_endpoint_that_was_named() -> None:
+    setup = Setup("http://10.0.0.9", names=[name_of(A)])
+    for number in (1, 9):
+        setup.engine[f"10.0.0.{number}:2379"].dial = Refuse()
+    await setup.started()
+    await asyncio.sleep(120)
+    of_name, fixed = (setup.engine[f"10.0.0.{number}:2379"].dials for number in (1, 9))
+    assert len(fixed) > 100
+    assert abs(len(of_name) - len(fixed)) <= 2
+    assert max(later - earlier for earlier, later in pairwise(of_name)) <= DIAL_BACKOFF.maximum * (
+        1 + DIAL_BACKOFF.jitter
+    )
     await setup.closed()
 
 

@@ -68,6 +68,15 @@ async def test_a_file_that_is_not_there_is_an_error_of_the_system(tmp_path: Path
         await snapshot_status(tmp_path / "db")
 
 
+async def test_a_path_is_that_of_the_system(path: Path) -> None:
+    with pytest.raises(FileNotFoundError):
+        await snapshot_status("")
+    with pytest.raises(NotADirectoryError):
+        await snapshot_status(f"{path}/")
+    with pytest.raises(NotADirectoryError):
+        read_snapshot_status(f"{path}/")
+
+
 async def test_a_file_that_another_process_has_locked(path: Path) -> None:
     with path.open("r+b") as other:
         fcntl.flock(other, fcntl.LOCK_EX)

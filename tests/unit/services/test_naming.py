@@ -11,6 +11,8 @@ pytestmark = pytest.mark.anyio
 
 
 class FakeStore:
+    backend = None
+
     def __init__(self) -> None:
         self.sent: list[Any] = []
 

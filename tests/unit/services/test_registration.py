@@ -83,6 +83,8 @@ class FakeStore:
         puts: errors of the next txns, in turn; `after` says whether the txn is applied before.
     """
 
+    backend = None
+
     def __init__(self) -> None:
         self.kv: KeyValue | None = None
         self.revision = 10

@@ -4,18 +4,20 @@ sync/recipes/queue/, sync/recipes/schedule/, sync/recipes/stm/, sync/recipes/wor
 portal/losable.py: each blocking class does on a fake what its asyncio class does.
 """
 
+import inspect
 import subprocess
 import sys
 import threading
 from collections.abc import Iterator
 from datetime import datetime
+from importlib import import_module
 from pathlib import Path
 from queue import SimpleQueue
 from typing import Any
 
 import pytest
 
-from etcd_aio import EtcdError, Key, LockLostError, op
+from etcd_aio import UNSET, EtcdError, Key, LockLostError, op
 from etcd_aio.errors import (
     BlockingInLoopError,
     ClientClosedError,
@@ -30,6 +32,7 @@ from etcd_aio.errors import (
 )
 from etcd_aio.recipes import Tick
 from etcd_aio.sync import Client, Store
+from etcd_aio.sync._facades import PLACES
 from etcd_aio.sync.admin import Auth
 from etcd_aio.sync.concurrency import Leadership, ReadLock
 from etcd_aio.sync.fake import FakeEtcd
@@ -449,7 +452,7 @@ async def test_a_call_in_a_thread_with_a_loop_is_an_error_unless_it_is_allowed(f
 
 
 def test_a_recipe_takes_a_blocking_client_alone() -> None:
-    with pytest.raises(TypeError, match="Counter takes a client or store"):
+    with pytest.raises(TypeError, match=r"client must be a client or a store of etcd_aio\.sync, got str"):
         Counter("no client", "n")  # type: ignore[arg-type]
 
 
@@ -499,3 +502,54 @@ def test_only_blocking_functions_are_taken(function: Any) -> None:
             with pytest.raises((TypeError, InvalidRequestError)):
                 call()
         assert not fake.keys()
+
+
+def test_every_wait_has_a_timeout() -> None:
+    """A thread cannot be cancelled, so a call without one could only be left alone."""
+    found = set()
+    for place in PLACES.values():
+        module, _, name = place.partition(":")
+        one = getattr(import_module(module), name)
+        for method in dir(one):
+            if method == "lost" or method.startswith("wait_"):
+                parameters = inspect.signature(getattr(one, method)).parameters
+                found.add(f"{name}.{method}")
+                assert parameters["timeout"].default in (None, UNSET), f"{name}.{method}"
+    assert {"Lock.lost", "Job.lost", "Mirror.wait_revision", "Membership.wait_registered"} <= found
+
+
+def test_a_thread_looks_for_a_loss_briefly(fake: FakeEtcd, client: Client) -> None:
+    queue = WorkQueue(client, "q")
+    queue.put(b"")
+    with (
+        client.lock("l") as lock,
+        client.election("e").lead("me") as leadership,
+        client.lease(10) as lease,
+        client.register("s", "h:1") as registration,
+        Group(client, "g").join("me") as membership,
+        queue.worker(on_lost=lambda error: None) as worker,
+        next(worker) as job,
+    ):
+        registration.wait_registered(timeout=30)
+        held: list[Any] = [lock, leadership, lease, registration, membership, job]
+        for one in held:
+            for seconds in (0, 0.01):
+                with pytest.raises(EtcdTimeoutError, match=r"was not lost in time$"):
+                    one.lost(timeout=seconds)
+            with pytest.raises(InvalidRequestError, match="timeout"):
+                one.lost(timeout=-1)
+        job.complete()
+        assert job.lost(timeout=0) is None
+
+
+def test_a_loss_ends_a_wait_with_a_timeout(client: Client) -> None:
+    with pytest.raises(LockLostError), client.lock("l") as lock:  # noqa: PT012
+        client.delete(lock.key)
+        assert isinstance(lock.lost(timeout=SECONDS), LockLostError)
+        assert isinstance(lock.lost(timeout=0), LockLostError)
+
+
+def test_waiting_for_a_mirror_ends_in_time(client: Client) -> None:
+    mirror = Mirror(client, client, prefix="a/", to_prefix="b/")
+    with pytest.raises(EtcdTimeoutError, match=r"revision 7 was not copied in time$"):
+        mirror.wait_revision(7, timeout=0.01)

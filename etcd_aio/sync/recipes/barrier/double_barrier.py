@@ -138,12 +138,16 @@ class DoubleBarrier(Losable):
         """
         return self._aio.held_condition()
 
-    def lost(self) -> LockLostError | None:
+    def lost(self, *, timeout: float | None = None) -> LockLostError | None:
         """Wait until it is lost or left. Returns why it was lost; None if it was left.
 
+        Args:
+            timeout: seconds to wait; 0 looks once. Default: None, no limit.
+
         Raises:
+            EtcdTimeoutError: it was neither in time.
             NotHeldError, NotLeaderError: it is not held.
 
         Ctrl-C changes nothing.
         """
-        return self._run(self._aio.lost)
+        return self._run(self._aio.lost, timeout=timeout)

@@ -47,14 +47,20 @@ class Job(Losable):
         """Whether this worker has ended the job."""
         return self._aio.is_ended
 
-    def lost(self) -> JobLostError | None:
+    def lost(self, *, timeout: float | None = None) -> JobLostError | None:
         """Wait until the job is lost or ended.
 
         Returns why it was lost; None if it was ended, also if it may have been by a request whose answer was lost.
 
+        Args:
+            timeout: seconds to wait; 0 looks once. Default: None, no limit.
+
+        Raises:
+            EtcdTimeoutError: it was neither in time.
+
         Ctrl-C changes nothing.
         """
-        return self._run(self._aio.lost)
+        return self._run(self._aio.lost, timeout=timeout)
 
     def complete(self, *operations: Op, timeout: Timeout = UNSET) -> None:
         """End the job: it is done. The operations are applied in the same txn, so exactly once for the job.
