@@ -161,7 +161,7 @@ async def _real(version: str, *, is_whole: bool) -> list[object]:
         host, port = alone.endpoint.removeprefix("http://").split(":")
         target = Target(host, int(port), "", f"{host}:{port}")
         connection = await create_engine("native", TransportOptions()).connect(target, Owner())
-        async with Client(others) as client:
+        async with Client(others, timeout=PATIENCE) as client:
 
             async def write(value: bytes) -> object:
                 return await client.put("a", value)
