@@ -125,14 +125,14 @@ class NativeConnection(HandshakingProtocol, asyncio.BufferedProtocol):
         return self._received
 
     def buffer_updated(self, nbytes: int) -> None:
-        """Bytes were read into the buffer. The next one is larger if they fill it, until a read is small again."""
+        """Bytes were read into the buffer. If they fill it, the next one is larger until the large replies are over."""
         received = self._received
         self.data_received(received[:nbytes])
         size = len(received)
         if nbytes == size:
             if size != _LARGE_READ:
                 self._received = memoryview(bytearray(_LARGE_READ))
-        elif size != _READ and nbytes < _SMALL_READ:
+        elif size != _READ and (nbytes < _SMALL_READ or not self._outgoing.streams):
             self._received = memoryview(bytearray(_READ))
 
     def data_received(self, data: bytes | memoryview) -> None:

@@ -50,6 +50,22 @@ async def test_the_buffer_is_larger_while_a_large_reply_fills_it() -> None:
     connection.close()
 
 
+async def test_an_idle_connection_has_no_large_buffer() -> None:
+    wired = Wired("native")
+    connection = cast("NativeConnection", wired.connection)
+    call = asyncio.ensure_future(connection.unary("/x/Range", b"", (), soon()))
+    await settle()
+    message = pack(">BI", 0, 90_000) + bytes(90_000)
+    pieces = [data(1, message[at : at + 16_384]) for at in range(0, len(message), 16_384)]
+    reply = headers(1, GRPC) + b"".join(pieces) + headers(1, OK, end=True)
+    rest = reply[read(connection, reply) :]
+    assert len(connection.get_buffer(-1)) == LARGE
+    assert read(connection, rest) == len(rest) > 2**14, "its last read is not small"
+    assert len(connection.get_buffer(-1)) == USUAL
+    assert len(await call) == 90_000
+    connection.close()
+
+
 async def test_small_replies_leave_the_buffer_as_it_is() -> None:
     wired = Wired("native")
     connection = cast("NativeConnection", wired.connection)
