@@ -6,6 +6,7 @@ a lease of 5 seconds. Another process puts small keys under the prefix, with the
 latency    from before each put until the client has its event: p50, p99, the longest
 lost       events that did not come, or not in order
 reads      how many were finished
+cpu        CPU time of the client's process for each of them, which other work on the machine changes least
 lease      whether it lives at the end
 
 Such reads let watches starve in etcd before 3.4.28 and 3.5.10, on servers with TLS (etcd-io/etcd#15402). The Go client
@@ -49,6 +50,7 @@ class Found:
         seen: how many events came in order, none lost before them.
         puts: how many there should be.
         reads: how many large reads were finished.
+        cpu: seconds of CPU time of the client's process, from its first read to its last.
         lives: the lease lives.
     """
 
@@ -56,6 +58,7 @@ class Found:
     seen: int
     puts: int
     reads: int
+    cpu: float
     lives: bool
 
     def part(self, share: float) -> float:
@@ -116,7 +119,8 @@ async def measure(command: Sequence[str], server: EtcdServer, ca: Path, seconds:
         if child.returncode is None:
             child.kill()
         await child.wait()
-    return Found(tuple(sorted(answer["latencies"])), answer["seen"], puts, answer["reads"], answer["lives"])
+    latencies = tuple(sorted(answer["latencies"]))
+    return Found(latencies, answer["seen"], puts, answer["reads"], answer["cpu"], answer["lives"])
 
 
 async def both(server: EtcdServer, ca: Path, seconds: float) -> tuple[Found, Found | None]:
@@ -175,12 +179,13 @@ async def read(endpoint: str, ca: str) -> None:
         client.lease(TTL) as lease,
         client.watch(prefix="small/") as watcher,
     ):
-        following = asyncio.ensure_future(follow())
+        following, before = asyncio.ensure_future(follow()), time.process_time()
         readers = [asyncio.ensure_future(read_on()) for _ in range(READERS)]
         print(json.dumps({"ready": True}), flush=True)
         last = int(await asyncio.to_thread(sys.stdin.readline))
         is_over = True
         ends = await asyncio.gather(*readers, return_exceptions=True)
+        cpu = time.process_time() - before
         end = time.monotonic() + _CATCH_UP
         while seen != last and not following.done() and time.monotonic() < end:  # noqa: ASYNC110 - bounded in time
             await asyncio.sleep(0.01)
@@ -190,10 +195,11 @@ async def read(endpoint: str, ca: str) -> None:
             print(json.dumps({"error": repr(failures[0])}), flush=True)
             return
         lives = not (await client.leases.time_to_live(lease)).is_expired
-        print(json.dumps({"latencies": latencies, "seen": seen, "reads": reads, "lives": lives}), flush=True)
+        answer = {"latencies": latencies, "seen": seen, "reads": reads, "cpu": cpu, "lives": lives}
+        print(json.dumps(answer), flush=True)
 
 
-def shown(found: Found) -> dict[str, float | bool]:
+def shown(found: Found) -> dict[str, float | bool | None]:
     """The figures of a client."""
     return {
         "p50": round(found.part(0.5), 4),
@@ -202,6 +208,7 @@ def shown(found: Found) -> dict[str, float | bool]:
         "puts": found.puts,
         "lost": found.puts - found.seen,
         "reads": found.reads,
+        "cpu": round(found.cpu / found.reads, 5) if found.reads else None,
         "lives": found.lives,
     }
 

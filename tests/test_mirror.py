@@ -21,7 +21,7 @@ NAMED_BY_NO_UNIT_TEST = {  # the reason, or the tests that test them
         "transport/interface.py",
     },
     "tests/contract/test_gateway.py": {"transport/auto.py", "transport/gateway/"},
-    "tests/contract/test_transport.py": {"fake/pieces.py", "transport/grpclib/", "transport/native/connection.py"},
+    "tests/contract/test_transport.py": {"fake/pieces.py", "transport/grpclib/"},
     "tests/integration/test_cache.py": {
         *("cache/freshness.py", "cache/replicator.py", "cache/results.py", "errors/cache.py"),
     },

@@ -75,6 +75,7 @@ func serveBigReads(client *clientv3.Client) error {
 	var readers sync.WaitGroup
 	var isOver atomic.Bool
 	failures := make(chan error, bigReaders)
+	before := cpuTime()
 	for range bigReaders {
 		readers.Add(1)
 		go func() {
@@ -101,6 +102,7 @@ func serveBigReads(client *clientv3.Client) error {
 	}
 	isOver.Store(true)
 	readers.Wait()
+	cpu := cpuTime() - before
 	select {
 	case err := <-failures:
 		return err
@@ -120,6 +122,8 @@ func serveBigReads(client *clientv3.Client) error {
 	}
 	lock.Lock()
 	defer lock.Unlock()
-	say(map[string]any{"latencies": latencies, "seen": seen, "reads": reads.Load(), "lives": left.TTL > 0})
+	say(map[string]any{
+		"latencies": latencies, "seen": seen, "reads": reads.Load(), "cpu": cpu.Seconds(), "lives": left.TTL > 0,
+	})
 	return nil
 }

@@ -120,12 +120,12 @@ class Http2Connection(Generic[S]):
 
     # Receiving.
 
-    def receive_data(self, data: bytes, now: float) -> None:
-        """Process bytes from the peer. Never raises: protocol errors are passed to `on_over`."""
+    def receive_data(self, data: bytes | memoryview, now: float) -> None:
+        """Process bytes from the peer, which are copied once. Never raises: protocol errors are passed to `on_over`."""
         if self.is_over:
             return
         self._now = now
-        buffer = self._tail + data if self._tail else data
+        buffer = b"".join((self._tail, data)) if self._tail else bytes(data)
         position = 0
         size = len(buffer)
         accelerator = self._accelerator

@@ -288,8 +288,10 @@ def big_reads() -> str:
         for client in ("etcd_aio", "go"):
             found = result[client]
             times = (f"{found[name] * 1000:.0f} ms" for name in ("p50", "p99", "longest"))
-            rows.append((result["server"], client, *times, str(found["lost"]), str(found["reads"])))
-    return table(("etcd", "client", "p50", "p99", "longest", "events lost", "reads of 10 MB"), rows, numbers=5)
+            counts = str(found["lost"]), str(found["reads"])
+            rows.append((result["server"], client, *times, *counts, f"{found['cpu'] * 1000:.1f} ms"))
+    heads = ("etcd", "client", "p50", "p99", "longest", "events lost", "reads of 10 MB", "CPU of the client for each")
+    return table(heads, rows, numbers=6)
 
 
 def kine() -> str:

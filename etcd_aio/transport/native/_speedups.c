@@ -2,7 +2,7 @@
 
    Each function does exactly what `http2` does in the usual case, and stops before the first call or frame that is not
    usual in any way. That one is Python's, with all its checks, limits and errors. So nothing is judged here, no state is
-   kept between two calls of a function, and only MemoryError and what `Future.set_result` raises leaves it.
+   kept between two calls of a function, and only MemoryError and what `Future.set_result` and `on_data` raise leaves it.
 
    The slots of the calls and header blocks are read and written through their descriptors. Only objects of exactly
    `UnaryCall`, `RequestHeaders` and `HeaderBlock` are touched: an object of a subclass is not usual. */
@@ -41,7 +41,7 @@ typedef struct {
     PyObject *as_headers, *as_trailers;          /* the roles in which header blocks are accepted */
     PyObject *stream_window;                     /* with which a stream begins */
     Py_ssize_t return_after;                     /* bytes of a stream after which Python returns them to its window */
-    PyObject *done, *set_result, *empty;
+    PyObject *done, *set_result, *on_data, *empty;
 } State;
 
 typedef const unsigned char *Bytes;
@@ -107,7 +107,7 @@ is_done(const State *state, PyObject *future)
 
 /* --- Reading answers ---
 
-   The functions for the three frames of an answer return 1 if the frame was read, 0 if it is not usual, and -1 with an
+   The functions for the frames of an answer return 1 if the frame was read, 0 if it is not usual, and -1 with an
    exception. */
 
 /* Response headers. The block was accepted as such before. */
@@ -120,25 +120,57 @@ read_headers(const State *state, PyObject *call)
                                                                                                                   : 1;
 }
 
-/* A whole message, within every window and limit, and nothing else. */
+/* Deducts bytes of a call from its window. Returns 0 if that is Python's: they exceed one, or are to be returned. */
 static int
-read_message(const State *state, PyObject *call, Bytes content, Py_ssize_t length, Py_ssize_t room)
+deduct(const State *state, PyObject *call, Py_ssize_t length)
 {
-    Py_ssize_t size = length - MESSAGE_HEADER;
-    if (size < 0 || length > room || content[0] != 0 ||
-        ((size_t)content[1] << 24 | (size_t)content[2] << 16 | (size_t)content[3] << 8 | content[4]) != (size_t)size ||
-        !has(state, CALL_CLASS, HAS_HEADERS, call, Py_True) || !has(state, CALL_CLASS, HAS_BEGUN, call, Py_True) ||
-        !has(state, CALL_CLASS, MESSAGE, call, Py_None) || !has(state, CALL_CLASS, DEFRAMER, call, Py_None) ||
-        size > number_of(state, CALL_CLASS, LIMIT, call))
-        return 0;
     Py_ssize_t window = number_of(state, CALL_CLASS, RECEIVE_WINDOW, call);
     Py_ssize_t unreturned = number_of(state, CALL_CLASS, TO_RETURN, call);
     if (length > window || unreturned < 0 || unreturned >= state->return_after - length)
         return 0;
     int failed = fill(state, RECEIVE_WINDOW, call, PyLong_FromSsize_t(window - length)) ||
-                 fill(state, TO_RETURN, call, PyLong_FromSsize_t(unreturned + length)) ||
-                 fill(state, MESSAGE, call, PyBytes_FromStringAndSize((const char *)content + MESSAGE_HEADER, size));
+                 fill(state, TO_RETURN, call, PyLong_FromSsize_t(unreturned + length));
     return failed ? -1 : 1;
+}
+
+/* A piece of a message whose beginning came before: the call gets it as from Python. */
+static int
+read_piece(const State *state, PyObject *call, Bytes content, Py_ssize_t length)
+{
+    PyObject *deframer = content_of(state, CALL_CLASS, DEFRAMER, call);
+    Py_XDECREF(deframer);
+    if (deframer == NULL || deframer == Py_None || !has(state, CALL_CLASS, HAS_BEGUN, call, Py_True))
+        return 0;
+    PyObject *piece = PyBytes_FromStringAndSize((const char *)content, length), *none = NULL;
+    if (piece == NULL)
+        return -1;
+    int counted = deduct(state, call, length);
+    if (counted > 0)
+        none = PyObject_CallMethodObjArgs(call, state->on_data, piece, NULL);
+    Py_DECREF(piece);
+    Py_XDECREF(none);
+    return counted > 0 && none == NULL ? -1 : counted;
+}
+
+/* A whole message, within every window and limit, and nothing else; or a piece of one. */
+static int
+read_data(const State *state, PyObject *call, Bytes content, Py_ssize_t length, Py_ssize_t room)
+{
+    if (length == 0 || length > room)
+        return 0;
+    Py_ssize_t size = length - MESSAGE_HEADER;
+    if (!has(state, CALL_CLASS, DEFRAMER, call, Py_None))
+        return read_piece(state, call, content, length);
+    if (size < 0 || content[0] != 0 ||
+        ((size_t)content[1] << 24 | (size_t)content[2] << 16 | (size_t)content[3] << 8 | content[4]) != (size_t)size ||
+        !has(state, CALL_CLASS, HAS_HEADERS, call, Py_True) || !has(state, CALL_CLASS, HAS_BEGUN, call, Py_True) ||
+        !has(state, CALL_CLASS, MESSAGE, call, Py_None) || size > number_of(state, CALL_CLASS, LIMIT, call))
+        return 0;
+    int counted = deduct(state, call, length);
+    if (counted > 0 &&
+        fill(state, MESSAGE, call, PyBytes_FromStringAndSize((const char *)content + MESSAGE_HEADER, size)))
+        return -1;
+    return counted;
 }
 
 /* Trailers: the answer is complete. The block was accepted as such before. */
@@ -227,7 +259,7 @@ advance(PyObject *module, PyObject *const *arguments, Py_ssize_t count)
         Py_INCREF(call); /* `read_trailers` removes it from `streams` */
         int read;
         if (kind == DATA)
-            read = read_message(state, call, content, length, room - received);
+            read = read_data(state, call, content, length, room - received);
         else {
             int ends = flags & END_STREAM;
             read = is_known(state, known, content, length, ends ? state->as_trailers : state->as_headers);
@@ -477,6 +509,7 @@ set_classes(PyObject *module, PyObject *const *arguments, Py_ssize_t count)
     state->return_after = PyLong_AsSsize_t(arguments[CLASSES + 3]);
     state->done = PyUnicode_InternFromString("done");
     state->set_result = PyUnicode_InternFromString("set_result");
+    state->on_data = PyUnicode_InternFromString("on_data");
     state->empty = PyBytes_FromStringAndSize("", 0);
     if (PyErr_Occurred())
         return NULL;
@@ -517,6 +550,7 @@ clear(PyObject *module)
     Py_CLEAR(state->stream_window);
     Py_CLEAR(state->done);
     Py_CLEAR(state->set_result);
+    Py_CLEAR(state->on_data);
     Py_CLEAR(state->empty);
     for (int i = 0; i < CLASSES; i++) {
         Py_CLEAR(state->classes[i].type);

@@ -55,7 +55,10 @@ def check(module: ModuleType) -> CallsAccelerator:
 
 
 def _exchange(accelerator: CallsAccelerator | None) -> list[Any]:
-    """Everything that is seen of three calls on one connection: the first makes the headers known."""
+    """Everything that is seen of some calls on one connection: the first makes the headers known.
+
+    Of the last one, the message comes in two pieces.
+    """
     http2: Http2Connection[UnaryCall] = Http2Connection(
         0.0,
         on_settings=lambda: None,
@@ -65,13 +68,14 @@ def _exchange(accelerator: CallsAccelerator | None) -> list[Any]:
     )
     http2.receive_data(_SETTINGS, 0.0)
     seen: list[Any] = [http2.outgoing.data_to_send()]
-    calls = [UnaryCall(_REQUEST, None, cast("Any", _Future()), 1.0, 100) for _ in range(3)]
-    for call in calls:
+    calls = [UnaryCall(_REQUEST, None, cast("Any", _Future()), 1.0, 100) for _ in range(4)]
+    for number, call in enumerate(calls):
+        cut = 5 if number == len(calls) - 1 else len(_MESSAGE)
         http2.outgoing.open(call, _MESSAGE, end=True)
         seen.append(http2.outgoing.data_to_send())
         http2.receive_data(
             _frame(1, 4, call.stream_id, _TYPE)
-            + _frame(0, 0, call.stream_id, _MESSAGE)
+            + b"".join(_frame(0, 0, call.stream_id, piece) for piece in (_MESSAGE[:cut], _MESSAGE[cut:]) if piece)
             + _frame(1, 5, call.stream_id, _TRAILERS),
             0.0,
         )

@@ -36,7 +36,11 @@ AnyCall: TypeAlias = UnaryCall | StreamCall
 
 _NEVER: Final = float("inf")
 _MAX_TAKEN_AT_ONCE: Final = 100  # messages; a backlog must not block the loop
-_MOST_READ: Final = 2**16  # bytes of one read; each connection has a buffer of this size
+_READ: Final = 2**16  # bytes of one read; each connection has a buffer of this size
+_LARGE_READ: Final = (
+    2**18
+)  # the same while large replies arrive: with TLS, as much as asyncio takes from the socket at once
+_SMALL_READ: Final = 2**12  # bytes; less than a record of TLS while large replies arrive
 _FLUSH_AT: Final = 8  # calls; at 64 in flight a tenth faster than one write a turn, and 4 or 16 are no better
 
 
@@ -75,7 +79,7 @@ class NativeConnection(HandshakingProtocol, asyncio.BufferedProtocol):
     def __init__(self, target: Target, options: TransportOptions, owner: ConnectionOwner, pace: PingPace) -> None:
         self._loop = asyncio.get_running_loop()
         self.handshake = Handshake()
-        self._received = memoryview(bytearray(_MOST_READ))
+        self._received = memoryview(bytearray(_READ))
         self._owner = owner
         self._target = target
         self._pace = pace
@@ -121,17 +125,24 @@ class NativeConnection(HandshakingProtocol, asyncio.BufferedProtocol):
         return self._received
 
     def buffer_updated(self, nbytes: int) -> None:
-        """Bytes were read into the buffer."""
-        self.data_received(bytes(self._received[:nbytes]))
+        """Bytes were read into the buffer. If they fill it, the next one is larger until the large replies are over."""
+        received = self._received
+        self.data_received(received[:nbytes])
+        size = len(received)
+        if nbytes == size:
+            if size != _LARGE_READ:
+                self._received = memoryview(bytearray(_LARGE_READ))
+        elif size != _READ and (nbytes < _SMALL_READ or not self._outgoing.streams):
+            self._received = memoryview(bytearray(_READ))
 
-    def data_received(self, data: bytes) -> None:
+    def data_received(self, data: bytes | memoryview) -> None:
         """Bytes arrived; the calls that they complete are resolved before this returns."""
         if self._is_lost:
             return  # it arrived after the end
         now = self._loop.time()
         self._liveness.on_received(now)
         if not self.handshake.is_over:
-            self.handshake.on_bytes(data)
+            self.handshake.on_bytes(bytes(data))
         self._http2.receive_data(data, now)
         if self._outgoing.has_data_to_send:
             self._flush()

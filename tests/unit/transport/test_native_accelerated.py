@@ -6,6 +6,8 @@ import os
 import sys
 import tracemalloc
 from random import Random
+from struct import pack
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, cast
 
 import pytest
@@ -16,6 +18,7 @@ from etcd_aio.transport.native.accelerated import ACCELERATOR, BACKEND, check
 from etcd_aio.transport.native.calls import Role, UnaryCall
 from tests.support import frame_scripts
 from tests.support.frame_scripts import Counted, Disagreement
+from tests.support.http2 import frame
 from tests.support.reference_counts import mortal
 
 if TYPE_CHECKING:
@@ -170,6 +173,7 @@ def test_other_streams_are_left_to_python(accelerator: CallsAccelerator) -> None
 
 
 MESSAGE = b"\0\0\0\0\1r"
+HEAD, TAIL = b"\x88\0\x0ccontent-type\x10application/grpc", b"\0\x0bgrpc-status\x010"
 IN_FRAME = bytes((0, 0, 6, 0, 0, 0, 0, 0, 1)) + MESSAGE
 
 
@@ -207,10 +211,85 @@ def test_bytes_are_returned_to_the_window_by_python(accelerator: CallsAccelerato
     assert advanced(accelerator, call) is (more < -6)
 
 
-def test_a_call_with_half_a_message_is_left_to_python(accelerator: CallsAccelerator) -> None:
+# Messages in several pieces.
+
+PIECES = (b"\0\0\0\0\6re", b"pl", b"ie")
+
+
+def call_with_half_a_message() -> UnaryCall:
+    """A call that has the first piece."""
     call = call_on_its_way()
-    call._deframer = cast("Any", object())
-    assert not advanced(accelerator, call)
+    call.future = asyncio.Future(loop=cast("Any", SimpleNamespace(get_debug=lambda: False)))
+    call.on_data(PIECES[0])
+    assert call.is_partial
+    return call
+
+
+@pytest.mark.parametrize(
+    ("slots", "room", "read"),
+    [
+        ({}, 4, 2),
+        ({}, 3, 1),
+        ({}, 1, 0),
+        ({"receive_window": 4}, 100, 2),
+        ({"receive_window": 3}, 100, 1),
+        ({"receive_window": 1}, 100, 0),
+        ({"to_return": RETURN_AFTER - 5}, 100, 2),
+        ({"to_return": RETURN_AFTER - 4}, 100, 1),
+        ({"to_return": RETURN_AFTER - 2}, 100, 0),
+        ({"has_begun": False}, 100, 0),
+    ],
+)
+def test_pieces_are_read_within_every_window(
+    accelerator: CallsAccelerator, slots: dict[str, int], room: int, read: int
+) -> None:
+    call = call_with_half_a_message()
+    for name, value in slots.items():
+        setattr(call, name, value)
+    window, returned = call.receive_window, call.to_return
+    data = b"".join(frame(0, piece, stream_id=1) for piece in PIECES[1:])
+    assert accelerator.advance(data, 0, {1: call}, {}, room) == (11 * read, 2 * read, read)
+    assert call.is_partial is (read < 2)
+    assert call._message == (b"replie" if read == 2 else None)
+    assert (call.receive_window, call.to_return) == (window - 2 * read, returned + 2 * read)
+
+
+def test_an_empty_piece_is_left_to_python(accelerator: CallsAccelerator) -> None:
+    assert accelerator.advance(frame(0, b"", stream_id=1), 0, {1: call_with_half_a_message()}, {}, 100) == (0, 0, 0)
+
+
+def test_what_a_call_raises_for_a_piece_is_raised(accelerator: CallsAccelerator) -> None:
+    call = call_with_half_a_message()
+    call.future = cast("Any", HostileFuture(lambda: 1 / 0))
+    with pytest.raises(ZeroDivisionError):
+        accelerator.advance(frame(0, b"pl", stream_id=1), 0, {1: call}, {}, 100)
+
+
+@pytest.mark.parametrize("size", [16_384, 65_536, 262_144])
+def test_a_large_reply_looks_alike_with_and_without_it(accelerator: CallsAccelerator, size: int) -> None:
+    body = Random(size).randbytes(2_500_000)
+    message = pack(">BI", 0, len(body)) + body
+    pieces = [message[at : at + 16_384] for at in range(0, len(message), 16_384)]
+    reply = frame(1, HEAD, flags=4, stream_id=1) + b"".join(frame(0, piece, stream_id=1) for piece in pieces)
+    reply += frame(1, TAIL, flags=5, stream_id=1)
+    counted, loop = Counted(accelerator), asyncio.new_event_loop()
+    seen: list[tuple[bytes, int, int, int]] = []
+    for one in (None, counted):
+        http2: Http2Connection[UnaryCall] = Http2Connection(
+            0.0, on_settings=lambda: None, on_goaway=lambda reason: None, on_over=lambda error: None, accelerator=one
+        )
+        http2.receive_data(frame(4, b""), 0.0)
+        call = UnaryCall(RequestHeaders(((":method", "POST"),)), None, loop.create_future(), 1.0, 1 << 22)
+        http2.outgoing.open(call, MESSAGE, end=True)
+        http2.outgoing.data_to_send()
+        for at in range(0, len(reply), size):
+            http2.receive_data(memoryview(reply)[at : at + size], 0.0)
+        assert call.future.result() == body
+        seen.append((http2.outgoing.data_to_send(), call.receive_window, call.to_return, http2._receive_window))
+    loop.close()
+    assert seen[0] == seen[1]
+    assert seen[0][2] == len(message) - 2 * RETURN_AFTER, "bytes were returned twice"
+    assert counted.read >= len(pieces) - 3, "all but the first, and those that return bytes"
 
 
 @pytest.mark.parametrize("size", [1 << 40, 1 << 70, -1])
