@@ -37,9 +37,7 @@ AnyCall: TypeAlias = UnaryCall | StreamCall
 _NEVER: Final = float("inf")
 _MAX_TAKEN_AT_ONCE: Final = 100  # messages; a backlog must not block the loop
 _READ: Final = 2**16  # bytes of one read; each connection has a buffer of this size
-_LARGE_READ: Final = (
-    2**18
-)  # the same while large replies arrive: with TLS, as much as asyncio takes from the socket at once
+_LARGE_READ: Final = 2**18  # the same while large replies arrive: with TLS, what asyncio takes from the socket at once
 _SMALL_READ: Final = 2**12  # bytes; less than a record of TLS while large replies arrive
 _FLUSH_AT: Final = 8  # calls; at 64 in flight a tenth faster than one write a turn, and 4 or 16 are no better
 
