@@ -64,7 +64,7 @@ async def test_a_server_that_refuses_the_connection_is_an_error_at_once(server: 
 
 
 async def test_a_frozen_server_is_a_timeout(server: EtcdServer) -> None:
-    async with connect(server, timeout=0.5) as client:
+    async with connect(server, timeout=3) as client:
         await client.put(b"k", b"v")
         server.pause()
         with pytest.raises(aetcd.ConnectionTimeoutError):
