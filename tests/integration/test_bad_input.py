@@ -178,6 +178,12 @@ LIMITS: dict[str, Row] = {
 }
 
 
+@pytest.fixture(autouse=True)
+def no_health_stream(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It would be opened a second after the connection, so bytes would be exchanged by then."""
+    monkeypatch.setattr("etcd_aio.balancer.serving_monitor._NOT_BEFORE", 3600.0)
+
+
 def vars_of(key: Key) -> Any:
     """A key as an untyped caller sees it."""
     return key
@@ -231,11 +237,7 @@ TABLES = {"keys": KEYS, "options": OPTIONS, "values": VALUES, "txns": TXNS, "lim
 
 
 @pytest.mark.parametrize("table", TABLES)
-async def test_a_connected_client_sends_nothing(
-    shared_server: EtcdServer, table: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    # The health of a member is asked for a second after it was connected to.
-    monkeypatch.setattr("etcd_aio.balancer.serving_monitor._NOT_BEFORE", 3600.0)
+async def test_a_connected_client_sends_nothing(shared_server: EtcdServer, table: str) -> None:
     rows = TABLES[table]
     async with FaultProxy(shared_server.endpoint) as proxy, Client(proxy.endpoint) as client:
         await client.get("a")

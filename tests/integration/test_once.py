@@ -502,10 +502,10 @@ async def test_a_write_that_was_never_sent_was_not_applied(shared_server: EtcdSe
         opened = []
         proxy.black_hole("to_client")
         if needs == "a slot":
-            opened.append(asyncio.create_task(once.put(f"{prefix}open", "v", timeout=3)))
+            opened.append(asyncio.create_task(once.put(f"{prefix}open", "v", timeout=1.5)))
             await asyncio.sleep(0.1)  # it has the slot by then, also if its call is one of a thread
         name = "a" if needs == "a lease of ids" else None
-        writes = [once.put(f"{prefix}never/{number}", "v", id=name, timeout=3) for number in range(2)]
+        writes = [once.put(f"{prefix}never/{number}", "v", id=name, timeout=1.5) for number in range(2)]
         for error in await asyncio.gather(*writes, return_exceptions=True):
             assert isinstance(error, EtcdTimeoutError)
             assert not isinstance(error, OutcomeUnknownError)
