@@ -106,7 +106,7 @@ def test_stopping_leaves_all_groups_and_releases_all(start: Start) -> None:
 
 
 def test_a_member_without_heartbeats_leaves_and_its_next_one_joins_again(start: Start) -> None:
-    one, two = start(b"one", timeout=2), start(b"two")
+    one, two = start(b"one", timeout=5), start(b"two")
     one.join_group_create(b"g", {"zone": 1})
     two.join_group(b"g").get()
     events: list[Any] = []
@@ -124,12 +124,12 @@ def test_a_member_without_heartbeats_leaves_and_its_next_one_joins_again(start: 
 
 def test_a_silent_member_is_removed_although_its_lease_lives(start: Start, server: EtcdServer) -> None:
     """As after the election of a leader, with which all leases begin anew."""
-    one, two = start(b"one", timeout=2), start(b"two")
+    one, two = start(b"one", timeout=4), start(b"two")
     one.join_group_create(b"g", {"zone": 1})
     assert two.get_members(b"g").get() == {b"one"}
     with Client(server.endpoint) as client:
         (key,) = [kv for kv in client.range(all_keys=True).kvs if kv.key.endswith(b"members/g/one")][-1:]
-        end = time.monotonic() + 2.5
+        end = time.monotonic() + 4.5
         while time.monotonic() < end:
             client.leases.keep_alive_once(key.lease)
             time.sleep(0.1)

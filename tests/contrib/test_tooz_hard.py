@@ -83,7 +83,7 @@ def test_no_member_is_removed_while_a_full_store_refuses_heartbeats(portal: Bloc
 
 def test_a_member_removed_while_its_heartbeat_is_under_way_joins_again(start: Start) -> None:
     """The lease lives, as after the election of a leader, which lets all leases begin anew."""
-    one, two = start(b"one", timeout=2), start(b"two")
+    one, two = start(b"one", timeout=4), start(b"two")
     one.join_group_create(b"g", {"zone": 1})
     membership = one._membership()
     leases = membership._leases
@@ -99,7 +99,7 @@ def test_a_member_removed_while_its_heartbeat_is_under_way_joins_again(start: St
 
 
 def test_a_member_removed_after_heartbeats_that_failed_halfway_joins_again(start: Start) -> None:
-    one, two = start(b"one", timeout=2), start(b"two")
+    one, two = start(b"one", timeout=4), start(b"two")
     one.join_group_create(b"g", {"zone": 1})
     membership = one._membership()
     beat = membership._groups.beat
@@ -108,7 +108,7 @@ def test_a_member_removed_after_heartbeats_that_failed_halfway_joins_again(start
         raise NoSpaceError("the store is full")
 
     membership._groups.beat = refuse  # type: ignore[method-assign,assignment]
-    end = time.monotonic() + 3
+    end = time.monotonic() + 5
     while time.monotonic() < end:
         with pytest.raises(tooz.ToozError):
             one.heartbeat()
