@@ -339,7 +339,7 @@ def test_stopping_in_an_outage_ends(portal: BlockingPortal) -> None:
         portal.wrap_async_context_manager(EtcdServer()) as server,
         coordinators(server.endpoint.removeprefix("http://")) as start,
     ):
-        one = start(b"one", call_timeout=1, timeout=2)
+        one = start(b"one", call_timeout=3, timeout=2)
         one.heart.start()
         for group in (b"g1", b"g2", b"g3"):
             one.join_group_create(group)
