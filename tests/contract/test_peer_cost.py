@@ -24,6 +24,7 @@ from etcd_aio.transport.gateway.channel import Channel
 from etcd_aio.transport.gateway.websocket import WebSocketStream
 from tests.support.gateway_examples import route
 from tests.support.http2 import data, frame, headers, u32
+from tests.support.no_collections import no_collections
 from tests.support.transport import settle, soon, target
 from tests.support.wired import Socket, Wired
 
@@ -60,12 +61,13 @@ class Spent:
 
 def spend(receive: Callable[[bytes], None], is_ended: Callable[[], bool], sent: bytes) -> Spent:
     """Receive it as asyncio would, until the connection is ended."""
-    began = time.thread_time()
-    for start in range(0, len(sent), READ):
-        receive(sent[start : start + READ])
-        if is_ended():
-            break
-    return Spent(time.thread_time() - began, is_ended())
+    with no_collections():
+        began = time.thread_time()
+        for start in range(0, len(sent), READ):
+            receive(sent[start : start + READ])
+            if is_ended():
+                break
+        return Spent(time.thread_time() - began, is_ended())
 
 
 # --- HTTP/2 ---

@@ -171,6 +171,21 @@ async def test_the_server_is_told_how_long_the_whole_answer_may_take(
     await wired.connection.aclose()
 
 
+# --- idle connections ---
+
+
+async def test_an_idle_connection_is_neither_pinged_nor_judged(name: EngineName) -> None:
+    wired = Wired(name)
+    for stream_id in (1, 3):
+        call = asyncio.ensure_future(wired.connection.unary("/x/Get", b"", (), soon()))
+        await turns(5)
+        wired.receive(headers(stream_id, HEAD) + data(stream_id, framed(b"ok")) + headers(stream_id, TAIL, end=True))
+        assert await call == b"ok"
+        await asyncio.sleep(WHILE)
+        assert (pings(wired), wired.owner.lost) == (0, [])
+    await wired.connection.aclose()
+
+
 # --- pings that are too many ---
 
 

@@ -8,6 +8,7 @@ import logging
 import os
 import stat
 import threading
+import time
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,6 +20,7 @@ from pydantic import BaseModel
 from etcd_aio import Client, EtcdTimeoutError, op
 from etcd_aio.contrib.config import InvalidSettingsError, LiveConfig, load_snapshot, saved
 from etcd_aio.contrib.config.saved import SavedSettings
+from etcd_aio.contrib.config.snapshot import Snapshot
 from etcd_aio.errors import (
     CacheTimeoutError,
     ClientUsageError,
@@ -279,6 +281,36 @@ async def test_without_a_file_a_start_needs_etcd(caplog: pytest.LogCaptureFixtur
             with pytest.raises(EtcdTimeoutError, match="not read within"):
                 async with LiveConfig(client, Settings, prefix=PREFIX, timeout=0.001):
                     pass
+
+
+async def test_a_file_of_something_else_is_not_replaced_though_etcd_answers_before_it_is_read(
+    client: Client, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file, answered = tmp_path / "settings.json", threading.Event()
+    file.touch(0o600)
+    file.write_text("{}")
+    read = SavedSettings._read
+    save = SavedSettings.save
+
+    def read_late(saved: SavedSettings) -> Snapshot | None:
+        assert answered.wait(PATIENCE)
+        time.sleep(0.1)  # enough to write it
+        return read(saved)
+
+    def save_and_tell(saved: SavedSettings, snapshot: Snapshot) -> None:
+        save(saved, snapshot)
+        answered.set()
+
+    monkeypatch.setattr(SavedSettings, "_read", read_late)
+    monkeypatch.setattr(SavedSettings, "save", save_and_tell)
+    with pytest.raises(ConfigError, match="no settings of 'app/config/'"):
+        async with LiveConfig(client, Settings, prefix=PREFIX, cache=file):
+            pass
+    assert file.read_text() == "{}"
+    file.unlink()
+    async with LiveConfig(client, Settings, prefix=PREFIX, cache=file) as config:
+        pass
+    assert json.loads(file.read_text())["revision"] == config.revision
 
 
 async def test_a_file_serves_a_start_without_etcd(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:

@@ -327,7 +327,7 @@ async def test_a_change_wakes_the_loop_after_values_that_are_no_text(client: Cli
 async def test_patronictl_has_no_lease_and_no_watch(client: Client, server: EtcdServer) -> None:
     before = await client.leases.list()
     async with node_of(server.endpoint, patronictl=True) as dcs:
-        assert (await client.leases.list()).ids == before.ids
+        assert set((await client.leases.list()).ids) <= set(before.ids)  # those of other tests may end meanwhile
         assert await asyncio.to_thread(dcs.set_config_value, '{"a":1}')
         cluster = await asyncio.to_thread(dcs.get_cluster)
         assert cluster.config is not None

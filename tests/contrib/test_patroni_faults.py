@@ -44,7 +44,7 @@ async def come_back(cluster: EtcdCluster, member: EtcdServer, how: str) -> None:
         cluster.reconnect(member)
 
 
-@pytest.mark.parametrize("retry_timeout", [3, pytest.param(10, marks=pytest.mark.nightly)])
+@pytest.mark.parametrize("retry_timeout", [6, pytest.param(10, marks=pytest.mark.nightly)])
 @pytest.mark.parametrize("how", ["frozen", "killed", "isolated"])
 async def test_a_primary_stays_while_a_quorum_lives(cluster: EtcdCluster, how: str, retry_timeout: int) -> None:
     leader = await cluster.leader()

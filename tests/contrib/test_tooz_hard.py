@@ -63,10 +63,10 @@ def test_no_member_is_removed_while_a_full_store_refuses_heartbeats(portal: Bloc
         Client(server.endpoint) as client,
         coordinators(server.endpoint.removeprefix("http://")) as start,
     ):
-        one, two = start(b"one", timeout=2), start(b"two", timeout=2)
+        one, two = start(b"one", timeout=4), start(b"two", timeout=4)
         one.join_group_create(b"g", {"zone": 1})
         client.maintenance.raise_alarm("nospace")
-        end = time.monotonic() + 5
+        end = time.monotonic() + 6
         while time.monotonic() < end:
             with suppress(tooz.ToozError):  # etcd 3.4 does not refuse a put in a nested txn
                 one.heartbeat()
@@ -79,7 +79,7 @@ def test_no_member_is_removed_while_a_full_store_refuses_heartbeats(portal: Bloc
 
 def test_a_member_removed_while_its_heartbeat_is_under_way_joins_again(start: Start) -> None:
     """The lease lives, as after the election of a leader, which lets all leases begin anew."""
-    one, two = start(b"one", timeout=2), start(b"two")
+    one, two = start(b"one", timeout=4), start(b"two")
     one.join_group_create(b"g", {"zone": 1})
     membership = one._membership()
     leases = membership._leases
@@ -95,7 +95,7 @@ def test_a_member_removed_while_its_heartbeat_is_under_way_joins_again(start: St
 
 
 def test_a_member_removed_after_heartbeats_that_failed_halfway_joins_again(start: Start) -> None:
-    one, two = start(b"one", timeout=2), start(b"two")
+    one, two = start(b"one", timeout=4), start(b"two")
     one.join_group_create(b"g", {"zone": 1})
     membership = one._membership()
     beat = membership._groups.beat
@@ -104,7 +104,7 @@ def test_a_member_removed_after_heartbeats_that_failed_halfway_joins_again(start
         raise NoSpaceError("the store is full")
 
     membership._groups.beat = refuse  # type: ignore[method-assign,assignment]
-    end = time.monotonic() + 3
+    end = time.monotonic() + 5
     while time.monotonic() < end:
         with pytest.raises(tooz.ToozError):
             one.heartbeat()
@@ -265,7 +265,7 @@ def test_stopping_in_an_outage_takes_one_call_however_many_locks_there_are(
         portal.wrap_async_context_manager(EtcdServer()) as server,
         coordinators(server.endpoint.removeprefix("http://")) as start,
     ):
-        one = start(b"one", call_timeout=1)
+        one = start(b"one", call_timeout=3)
         locks = [one.get_lock(b"%d" % number) for number in range(5)]
         assert all(lock.acquire() for lock in locks)
         elected: Any = lambda event: "elected"  # noqa: E731

@@ -158,11 +158,12 @@ def test_the_keys_have_a_lease_which_is_renewed_by_use_alone(client: Client) -> 
     lease = RunLease(client, 60, 30.0, clock=lambda: now)
     first = lease.current()
     assert lease.current() == first
-    time.sleep(1.1)
-    assert client.leases.time_to_live(first).ttl < 60
+    time.sleep(3.1)
+    before = client.leases.time_to_live(first).ttl
+    assert before < 60
     now = 16.0
     assert lease.current() == first
-    assert client.leases.time_to_live(first).ttl >= 59
+    assert client.leases.time_to_live(first).ttl > before
 
 
 @pytest.mark.parametrize("seconds", [0.0, 20.0])

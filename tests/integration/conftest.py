@@ -12,7 +12,7 @@ from anyio.from_thread import start_blocking_portal
 from etcd_aio import Client
 from etcd_aio.testing import EtcdCluster, EtcdServer, ServerTLS
 from tests.support.on_fake import FakeServer, ServedFake, runs_on_fake
-from tests.support.servers import QUICK_ELECTIONS
+from tests.support.servers import QUICK_ELECTIONS, STEADY_LEADER
 
 ENGINES = "native,grpclib"
 NIGHTLY_ENGINES = f"{ENGINES},gateway"
@@ -57,6 +57,21 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     left_out = {item for item in items if item.path.is_relative_to(folder) and not runs_on_fake(item)}
     items[:] = [item for item in items if item not in left_out]
     config.hook.pytest_deselected(items=list(left_out))
+
+
+@pytest.fixture
+def patient_close(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A client that is closed waits for what it revokes for longer than a server stands still."""
+    monkeypatch.setattr("etcd_aio.client._CLOSE_SECONDS", 30.0)
+    monkeypatch.setattr("etcd_aio.lease.pool.CLOSE_SECONDS", 30.0)
+
+
+@pytest.fixture
+async def steady_cluster() -> AsyncIterator[EtcdCluster]:
+    """Three members whose leader stays the leader unless the test moves it."""
+    async with EtcdCluster(size=3, **STEADY_LEADER) as cluster:
+        await cluster.wait_healthy()
+        yield cluster
 
 
 @pytest.fixture

@@ -372,6 +372,7 @@ async def test_a_read_falls_back_to_the_server_while_the_keys_are_loaded(
     own_server: EtcdServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     between = BetweenPages(monkeypatch)
+    monkeypatch.setattr("etcd_aio.cache.cache._FALL_BACK_AFTER", 0.25)
     loading, go_on = asyncio.Event(), asyncio.Event()
 
     async def wait() -> None:
@@ -385,9 +386,9 @@ async def test_a_read_falls_back_to_the_server_while_the_keys_are_loaded(
         cache = client.cache(prefix="p/", decode=int)
         entering = asyncio.create_task(cache.__aenter__())
         await loading.wait()
-        assert await cache.read("p/a", timeout=2.0) == 1
-        assert await cache.read("p/b", timeout=2.0) is None
-        assert await cache.read("p/c", timeout=2.0) is None
+        assert await cache.read("p/a", timeout=PATIENCE) == 1
+        assert await cache.read("p/b", timeout=PATIENCE) is None
+        assert await cache.read("p/c", timeout=PATIENCE) is None
         assert cache.statistics().fallbacks == 3
         go_on.set()
         await entering

@@ -13,7 +13,7 @@ from etcd_aio.errors import EtcdError
 from etcd_aio.testing import EtcdServer
 from tests.support.seeds import chosen
 
-pytestmark = [pytest.mark.anyio, pytest.mark.cluster]
+pytestmark = [pytest.mark.anyio, pytest.mark.cluster, pytest.mark.usefixtures("patient_close")]
 
 _ROUNDS: Final = 40
 _TASKS: Final = 4

@@ -229,7 +229,7 @@ async def test_unix_sockets(each_tls: TLS, tmp_path: Path) -> None:
                 assert found.cluster_version >= (3, 4, 0)
                 assert await client.sync() == (web,)
                 assert await client.get("k") is not None
-        url = f"etcd{'' if tls is None else 's'}+unix://{path}?timeout=3s"
+        url = f"etcd{'' if tls is None else 's'}+unix://{path}?timeout=30s"
         async with Client.from_url(url, tls=context) as client:
             assert await client.get("k") is not None
 
@@ -259,7 +259,7 @@ async def test_plaintext_and_tls_side_by_side(each_tls: TLS) -> None:
 async def test_every_endpoint_tells_its_version_or_why_not(cluster: EtcdCluster) -> None:
     await cluster.members[2].kill()
     async with Client(cluster.endpoints) as client:
-        found = await client.versions(timeout=1.0)
+        found = await client.versions(timeout=3.0)
         version = cluster.members[0].version
         assert [one.endpoint for one in found] == list(cluster.endpoints)
         assert [one.server for one in found] == [version, version, ""]

@@ -14,7 +14,7 @@ from tests.support.locks import metric, until
 from tests.support.turns import ends_within, more
 from tests.support.until import until_keys
 
-pytestmark = [pytest.mark.anyio, pytest.mark.cluster]
+pytestmark = [pytest.mark.anyio, pytest.mark.cluster, pytest.mark.usefixtures("patient_close")]
 
 
 async def lead(election: Election) -> None:

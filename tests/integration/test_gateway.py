@@ -118,7 +118,7 @@ async def test_auto_goes_back_to_http2_when_it_passes_again(shared_server: EtcdS
 async def test_a_proxy_without_its_server_is_named(shared_server: EtcdServer) -> None:
     async with FaultProxy(shared_server.endpoint) as gone:
         endpoint = gone.endpoint
-    async with http1_proxy("ours", endpoint) as proxy, Client(proxy, engine="gateway", timeout=1) as client:
+    async with http1_proxy("ours", endpoint) as proxy, Client(proxy, engine="gateway", timeout=3) as client:
         with pytest.raises(NoAvailableEndpointsError, match="HTTP status 502 instead of etcd's answer") as caught:
             await client.get("k")
         assert proxy in str(caught.value)
@@ -127,7 +127,7 @@ async def test_a_proxy_without_its_server_is_named(shared_server: EtcdServer) ->
 async def test_a_name_that_the_server_does_not_allow_is_explained() -> None:
     async with EtcdServer(flags=["--host-whitelist=127.0.0.1"]) as server:
         port = server.endpoint.rpartition(":")[2]
-        async with Client(f"http://localhost:{port}", engine="gateway", timeout=1) as client:
+        async with Client(f"http://localhost:{port}", engine="gateway", timeout=3) as client:
             with pytest.raises(NoAvailableEndpointsError, match="--host-whitelist"):
                 await client.get("k")
 
@@ -154,7 +154,7 @@ async def test_an_old_server_gets_calls_and_no_websocket_that_would_crash_it() -
 
 async def use_for_seconds(client: Client) -> None:
     """Keep a watch and a lease while tokens of a second expire."""
-    async with client.watch(prefix="k") as watcher, client.lease(ttl=3) as lease:
+    async with client.watch(prefix="k") as watcher, client.lease(ttl=6) as lease:
         for number in range(3):
             await client.put(f"k{number}", "v", lease=lease)
             await asyncio.sleep(1.2)

@@ -33,7 +33,7 @@ async def test_members_come_and_go(shared_server: EtcdServer, client: Client, pr
 
 
 async def test_a_member_whose_lease_is_revoked_comes_back(client: Client, prefix: str) -> None:
-    group = Group(client, f"{prefix}g", ttl=2)
+    group = Group(client, f"{prefix}g", ttl=5)
     async with group.join("a") as membership:
         (member,) = (await group.members()).members
         await client.leases.revoke(member.lease)

@@ -9,14 +9,14 @@ from typing import Any
 
 import pytest
 
-from etcd_aio import Client, OutcomeUnknownError, op
+from etcd_aio import Client, EtcdTimeoutError, OutcomeUnknownError, op
 from etcd_aio.testing import EtcdServer, FaultProxy
 from tests.support import versions
 from tests.support.locks import keys, metric, until
 from tests.support.turns import ends_within, more
 from tests.support.until import PATIENCE
 
-pytestmark = [pytest.mark.anyio, pytest.mark.cluster]
+pytestmark = [pytest.mark.anyio, pytest.mark.cluster, pytest.mark.usefixtures("patient_close")]
 
 
 @pytest.fixture
@@ -227,11 +227,13 @@ async def test_settling_is_cancelled_and_goes_on(server: EtcdServer) -> None:
             while not is_done:
                 await once.put("warm", "v")
                 proxy.black_hole("to_client")
-                with pytest.raises(OutcomeUnknownError) as caught:
-                    await once.put(f"k/{turns}", "v", timeout=0.02)
+                (error,) = await asyncio.gather(once.put(f"k/{turns}", "v", timeout=0.05), return_exceptions=True)
                 proxy.heal()
-                is_done = await ends_within(turns, once.settle(caught.value))
-                outcome = await once.settle(caught.value)
+                if isinstance(error, EtcdTimeoutError) and not error.maybe_applied:
+                    continue  # a slow machine has not even sent it
+                assert isinstance(error, OutcomeUnknownError)
+                is_done = await ends_within(turns, once.settle(error))
+                outcome = await once.settle(error)
                 kv = await direct.get(f"k/{turns}")
                 assert outcome.applied == (kv is not None)
                 assert kv is None or kv.version == 1

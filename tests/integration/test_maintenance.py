@@ -33,7 +33,7 @@ from etcd_aio.errors import (
     WrongDowngradeVersionFormatError,
 )
 from etcd_aio.testing import EtcdCluster, EtcdServer, FaultProxy
-from tests.support.servers import QUICK_ELECTIONS
+from tests.support.servers import STEADY_LEADER
 from tests.support.versions import need, need_beside
 
 pytestmark = [pytest.mark.anyio, pytest.mark.cluster]
@@ -54,7 +54,8 @@ async def fill(client: Client, size: int) -> None:
 
 @pytest.mark.both_engines
 @pytest.mark.usefixtures("each_engine")
-async def test_every_member_answers_for_itself(cluster: EtcdCluster) -> None:
+async def test_every_member_answers_for_itself(steady_cluster: EtcdCluster) -> None:
+    cluster = steady_cluster
     async with Client(cluster.endpoints) as client:
         await client.put("k", "v")
         ids = {member.client_urls[0]: member.id for member in await client.cluster.members()}
@@ -152,7 +153,8 @@ async def test_an_alarm_can_be_raised_on_purpose() -> None:
 
 
 @pytest.mark.usefixtures("each_engine")
-async def test_the_leadership_moves_under_load_without_an_error(cluster: EtcdCluster) -> None:
+async def test_the_leadership_moves_under_load_without_an_error(steady_cluster: EtcdCluster) -> None:
+    cluster = steady_cluster
     async with Client(cluster.endpoints) as client:
         members = {member.name: member for member in await client.cluster.members()}
         is_over = False
@@ -186,7 +188,8 @@ async def test_the_leadership_moves_under_load_without_an_error(cluster: EtcdClu
         assert not failures, failures
 
 
-async def test_the_leadership_does_not_move_to_an_unknown_member(cluster: EtcdCluster) -> None:
+async def test_the_leadership_does_not_move_to_an_unknown_member(steady_cluster: EtcdCluster) -> None:
+    cluster = steady_cluster
     async with Client(cluster.endpoints) as client:
         leader = await cluster.leader()
         with pytest.raises(BadLeaderTransfereeError):
@@ -200,7 +203,7 @@ async def test_the_leadership_does_not_move_to_an_unknown_member(cluster: EtcdCl
 
 
 async def test_a_leader_whose_answer_is_lost_has_moved_all_the_same() -> None:
-    async with EtcdCluster(size=3, **QUICK_ELECTIONS) as cluster:
+    async with EtcdCluster(size=3, **STEADY_LEADER) as cluster:
         leader = await cluster.leader()
         (target, _) = await cluster.followers()
         async with FaultProxy(leader.endpoint) as proxy:

@@ -28,6 +28,7 @@ from tests.support.until import PATIENCE, until, until_keys
 pytestmark = [pytest.mark.anyio, pytest.mark.cluster]
 
 TTL = 2  # seconds: the least that etcd grants
+LONGER = 6  # where it is not to end by itself, though a process stands still for a moment
 
 
 @pytest.fixture
@@ -316,7 +317,7 @@ async def test_the_entry_of_another_process(client: Client, prefix: str) -> None
 async def test_a_crashed_process_is_followed_by_its_successor(own_server: EtcdServer) -> None:
     """The old lease still holds an equal entry, and takes nothing away when it ends."""
     async with Client(own_server.endpoint) as client:
-        old = await client.leases.grant(TTL)
+        old = await client.leases.grant(LONGER)
         await naming.update(client, "svc/web", add=[NewEndpoint("a:1", {"zone": "a"}, lease=old)])
         async with client.register("svc/web", "a:1", metadata={"zone": "a"}) as registration:
             assert registration.is_registered
@@ -334,7 +335,7 @@ async def fill(client: Client) -> None:
 async def test_no_space() -> None:
     """Raised on entering; later it is waited for."""
     async with EtcdServer(flags=["--quota-backend-bytes=4000000"]) as server, Client(server.endpoint) as client:
-        async with client.register("svc/web", "a:1", ttl=TTL) as registration:
+        async with client.register("svc/web", "a:1", ttl=LONGER) as registration:
             await fill(client)
             with pytest.raises(NoSpaceError):
                 async with client.register("svc/web", "b:1"):
@@ -367,7 +368,7 @@ async def test_a_permission_that_is_taken_away_is_waited_for(caplog: pytest.LogC
         async with (
             Client(server.endpoint, auth=ROOT, allow_insecure_auth=True) as root,
             Client(server.endpoint, auth=WEB, allow_insecure_auth=True) as client,
-            client.register("app/svc", "a:1", ttl=TTL) as registration,
+            client.register("app/svc", "a:1", ttl=LONGER) as registration,
         ):
             kv = await root.get(registration.key)
             assert kv is not None
@@ -552,7 +553,7 @@ async def test_a_policy_that_raises_for_a_while_does_not_end_a_registration(own_
             async with client.register("svc", "10.0.0.1:80"):
                 pass
         is_broken = False
-        async with client.register("svc", "10.0.0.1:80", ttl=2) as registration:
+        async with client.register("svc", "10.0.0.1:80", ttl=LONGER) as registration:
             kv = await operator.get(registration.key)
             assert kv is not None
             is_broken = True

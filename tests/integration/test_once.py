@@ -498,14 +498,14 @@ async def test_a_write_that_was_never_sent_was_not_applied(shared_server: EtcdSe
         if needs != "a lease":
             await once.put(f"{prefix}warm", "v", timeout=PATIENCE)
         else:
-            await client.get(prefix)
+            await client.get(prefix, timeout=PATIENCE)
         opened = []
         proxy.black_hole("to_client")
         if needs == "a slot":
-            opened.append(asyncio.create_task(once.put(f"{prefix}open", "v", timeout=1)))
+            opened.append(asyncio.create_task(once.put(f"{prefix}open", "v", timeout=1.5)))
             await asyncio.sleep(0.1)  # it has the slot by then, also if its call is one of a thread
         name = "a" if needs == "a lease of ids" else None
-        writes = [once.put(f"{prefix}never/{number}", "v", id=name, timeout=1) for number in range(2)]
+        writes = [once.put(f"{prefix}never/{number}", "v", id=name, timeout=1.5) for number in range(2)]
         for error in await asyncio.gather(*writes, return_exceptions=True):
             assert isinstance(error, EtcdTimeoutError)
             assert not isinstance(error, OutcomeUnknownError)
@@ -798,11 +798,11 @@ async def test_a_lost_answer_to_a_write_with_an_id(hooked: Hooked, prefix: str) 
 
 async def test_after_its_window_an_id_is_new(client: Client, prefix: str) -> None:
     async with client.exactly_once(window=1, prefix=f"{prefix}once/") as once:
-        await once.put(prefix, "v", id="a", timeout=1)
-        await once.put(prefix, "v", id="a", timeout=1)
+        await once.put(prefix, "v", id="a", timeout=3)
+        await once.put(prefix, "v", id="a", timeout=3)
         assert await version(client, prefix) == 1
         await client.wait_deleted(f"{prefix}once/ids/a", timeout=PATIENCE)
-        result = await once.put(prefix, "v", id="a", timeout=1)
+        result = await once.put(prefix, "v", id="a", timeout=3)
         assert (result.is_replayed, await version(client, prefix)) == (False, 2)
         with pytest.raises(InvalidRequestError, match="id is empty"):
             await once.put(prefix, "v", id="")
@@ -868,6 +868,7 @@ async def test_the_client_is_closed_before_it(shared_server: EtcdServer, prefix:
 
 
 @pytest.mark.parametrize("closes", ["in the block", "in another task", "twice"])
+@pytest.mark.usefixtures("patient_close")
 async def test_closing_the_client_ends_its_blocks(own_server: EtcdServer, closes: str) -> None:
     async with Client(own_server.endpoint) as direct:
         client = await Client(own_server.endpoint).connect()

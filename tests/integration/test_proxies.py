@@ -228,7 +228,7 @@ async def test_an_idle_tunnel_that_the_proxy_closes_costs_no_call(shared_server:
 @pytest.mark.slow
 async def test_pings_keep_the_tunnel_of_a_quiet_watch(shared_server: EtcdServer, prefix: str) -> None:
     async with (
-        forward_proxy("tinyproxy", idle=7) as proxy,
+        forward_proxy("tinyproxy", idle=9) as proxy,
         Client(shared_server.endpoint, proxy=proxy.url(), keepalive_time=5) as client,
         client.watch(prefix) as watcher,
     ):

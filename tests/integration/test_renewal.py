@@ -35,7 +35,7 @@ async def test_certificates_are_replaced_under_load(
         Client(server.endpoint, tls=certificates.tls()) as client,
         certificates.replaced_every(1.5),
     ):
-        report = await load(client, 6)
+        report = await load(client, 6, connects=4)
     report.check()
     assert report.calls > 100
     assert report.connects[0] >= 4, "one for each replacement, and the first"
@@ -53,7 +53,7 @@ async def test_short_lived_certificates_do_not_expire_within_a_connection(tmp_pa
         Client(server.endpoint, tls=certificates.tls()) as client,
         certificates.replaced_every(2),
     ):
-        report = await load(client, 14)
+        report = await load(client, 14, connects=3)
     report.check()
     assert report.connects[0] >= 3
 
@@ -68,7 +68,7 @@ async def test_certificates_are_replaced_for_a_minute(tmp_path: Path, authoritie
         Client(server.endpoint, tls=certificates.tls()) as client,
         certificates.replaced_every(5),
     ):
-        report = await load(client, 60)
+        report = await load(client, 60, connects=6)
     report.check()
     assert report.connects[0] >= 6
 

@@ -116,7 +116,7 @@ async def test_a_head_that_gives_up_lets_the_next_one_in(client: Client, name: s
 
 async def test_when_a_holder_dies_a_waiter_enters(shared_server: EtcdServer, client: Client, name: str) -> None:
     async with Client(shared_server.endpoint) as other:
-        permit = other.semaphore(name, limit=1, ttl=2, on_lost="signal")
+        permit = other.semaphore(name, limit=1, ttl=20, on_lost="signal")
         await permit.acquire()
         waiter, entered = hold(client.semaphore(name, limit=1))
         await until_waiting(client, name, 2)
@@ -134,7 +134,7 @@ async def test_a_holder_that_cannot_wake_the_next_waiter_stops_to_try_when_the_c
         return [task for task in asyncio.all_tasks() if task.get_name() == f"etcd_aio mark of semaphore {name!r}"]
 
     async with FaultProxy(shared_server.endpoint) as proxy:
-        other = await Client(proxy.endpoint, timeout=0.1).connect()
+        other = await Client(proxy.endpoint, timeout=5).connect()
         first = client.semaphore(name, limit=1)
         await first.acquire()
         second = other.semaphore(name, limit=1, ttl=60, on_lost="signal")

@@ -154,7 +154,7 @@ async def test_a_lost_session_loses_its_locks(client: Client, shared_server: Etc
     ended: list[str] = []
 
     async def block() -> None:
-        async with client.session(ttl=2) as session:
+        async with client.session(ttl=5) as session:
             tasks.append(asyncio.create_task(session.lock(f"{name}-b").acquire()))
             async with session.lock(name):
                 started.set_result(session.id)
@@ -164,7 +164,7 @@ async def test_a_lost_session_loses_its_locks(client: Client, shared_server: Etc
                     ended.append("body")
 
     async def elsewhere() -> None:
-        async with client.session(ttl=2, on_lost="signal") as session:
+        async with client.session(ttl=5, on_lost="signal") as session:
             holder, held = hold(session.lock(f"{name}-c"))
             await held.wait()
             other.set_result(session.id)
@@ -227,7 +227,7 @@ async def test_what_other_tasks_hold_ends_before_the_session_does(
 async def test_waiters_in_line_and_in_the_queue_are_told_of_the_end(
     client: Client, shared_server: EtcdServer, name: str, how: str
 ) -> None:
-    async with Client(shared_server.endpoint) as other, other.lock(name), client.session(ttl=2) as session:
+    async with Client(shared_server.endpoint) as other, other.lock(name), client.session(ttl=5) as session:
         in_line, _ = hold(session.lock(name))
         await until_waiting(client, name, 2)
         queued, _ = hold(session.lock(name))

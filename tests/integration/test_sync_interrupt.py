@@ -74,7 +74,7 @@ def interrupt():
         time.sleep(0.01)
     time.sleep(0.3)
     sent.append(time.monotonic())
-    os.kill(os.getpid(), signal.SIGINT)
+    signal.pthread_kill(own.ident, signal.SIGINT)  # to the process, it may go to another thread
 
 sent = []
 with (

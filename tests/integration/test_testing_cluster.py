@@ -53,17 +53,18 @@ async def test_three_members_one_leader_and_nothing_left() -> None:
     await cluster.aclose()
 
 
-async def test_a_killed_leader_is_followed_by_another(cluster: EtcdCluster) -> None:
-    old = await cluster.leader()
-    await old.kill()
-    new = await cluster.leader()
-    assert new is not old
-    await cluster.wait_healthy()
-    await put(new)
-    await old.restart()
-    await cluster.wait_healthy()
-    assert await cluster.leader() is new
-    assert old in await cluster.followers()
+async def test_a_killed_leader_is_followed_by_another() -> None:
+    async with EtcdCluster() as cluster:  # with slow elections, so that the new leader stays
+        old = await cluster.leader()
+        await old.kill()
+        new = await cluster.leader()
+        assert new is not old
+        await cluster.wait_healthy()
+        await put(new)
+        await old.restart()
+        await cluster.wait_healthy()
+        assert await cluster.leader() is new
+        assert old in await cluster.followers()
 
 
 async def test_a_paused_leader_is_followed_by_another(cluster: EtcdCluster) -> None:

@@ -141,7 +141,7 @@ async def test_a_lease_that_no_websocket_renews_says_why_it_was_lost(shared_serv
         Client(endpoint, engine="gateway", timeout=20) as client,
     ):
         with pytest.raises(LeaseExpiredError) as caught:
-            async with client.lease(ttl=2) as lease:
+            async with client.lease(ttl=4) as lease:
                 await lease.lost()
     assert "blocks WebSockets" in str(caught.value.__cause__)
 

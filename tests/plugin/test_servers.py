@@ -414,7 +414,7 @@ def test_factories_make_further_servers_and_clients(project: Project) -> None:
         from pytest_etcd_aio import factories
 
         etcd_old = factories.server("etcd_old", version="3.5")
-        old_client = factories.client("old_client", server="etcd_old", timeout=1.0)
+        old_client = factories.client("old_client", server="etcd_old", timeout=30.0)
         etcd_other = factories.server("etcd_other", nodes=3, private=True)
         other_client = factories.client("other_client", server="etcd_other")
         second_client = factories.client("second_client")

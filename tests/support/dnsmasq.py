@@ -52,7 +52,7 @@ class Dnsmasq:
         self._hosts.write_text("".join(lines))
         before = self._times_read
         self._process.send_signal(signal.SIGHUP)
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(60):
             while self._times_read == before:  # noqa: ASYNC110 - a log gives no event
                 await asyncio.sleep(0.01)
 
@@ -96,7 +96,7 @@ class Dnsmasq:
         )
         self._stack.push_async_callback(self._end)
         self._stack.enter_context(asks("127.0.0.1", self.port))
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(60):
             while not await self._answers():
                 assert self._process.returncode is None, "dnsmasq did not start"
                 await asyncio.sleep(0.02)

@@ -12,7 +12,8 @@ from typing import Final
 
 import pytest
 
-from tests.support.http1_proxies import free_port, until_listening
+from etcd_aio.testing.ports import free_ports
+from tests.support.http1_proxies import until_listening
 
 SECRET: Final = "c4n4ry"
 USER: Final = "me"
@@ -52,7 +53,7 @@ class ForwardProxy:
     """
 
     def __init__(self, program: str, directory: Path, *, has_password: bool, idle: int, more: str) -> None:
-        self.port = free_port()
+        (self.port,) = free_ports(1)  # which no client takes while it is killed
         self._program = program
         self._process: asyncio.subprocess.Process | None = None
         file = directory / "conf"

@@ -2,7 +2,6 @@
 
 import asyncio
 import shutil
-import socket
 import tempfile
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
@@ -11,6 +10,7 @@ from typing import Final, Literal, TypeAlias
 
 import pytest
 
+from etcd_aio.testing.ports import free_ports
 from tests.support.stream_server import stream_server
 
 ProxyName: TypeAlias = Literal["ours", "nginx", "haproxy"]
@@ -81,7 +81,7 @@ async def http1_proxy(
         return
     if shutil.which(name) is None:
         pytest.skip(f"{name} is not installed")
-    port = free_port()
+    (port,) = free_ports(1)
     with tempfile.TemporaryDirectory() as directory:
         file = Path(directory) / "conf"
         places = {"directory": directory, "port": port, "more": more}
@@ -109,15 +109,9 @@ async def http1_proxy(
             await process.wait()
 
 
-def free_port() -> int:
-    """A port that is free now."""
-    with socket.create_server(("127.0.0.1", 0)) as found:
-        return int(found.getsockname()[1])
-
-
 async def until_listening(port: int, process: asyncio.subprocess.Process) -> None:
     """Wait until a process listens at a port."""
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(60):
         while True:
             assert process.returncode is None, "the proxy did not start"
             try:

@@ -13,6 +13,8 @@ import trustme
 from etcd_aio import TLS, Client
 from etcd_aio.testing import ServerTLS
 
+_PATIENCE = 60.0  # seconds
+
 
 class Certificates:
     """The files of a server and of a client, of authorities that both sides know.
@@ -116,14 +118,24 @@ class Report:
         assert self.expired == 0
 
 
-async def load(client: Client, seconds: float) -> Report:
-    """Gets, puts, a watch, a lease that is kept alive, a lock, a leadership and a cache, for some seconds."""
+async def load(client: Client, seconds: float, connects: int) -> Report:
+    """Gets, puts, a watch, a lease that is kept alive, a lock, a leadership and a cache.
+
+    Args:
+        client: the client, of one endpoint.
+        seconds: for how long.
+        connects: how many connections there must be by then; a slow machine has a minute more to make them.
+    """
     report = Report()
     loop = asyncio.get_running_loop()
     end = loop.time() + seconds
 
+    def goes_on() -> bool:
+        is_late = client.statistics()[0].connects < connects
+        return loop.time() < end + (_PATIENCE if is_late else 0.0)
+
     async def keep_getting() -> None:
-        while loop.time() < end:
+        while goes_on():
             try:
                 await client.get("load/leased")
                 report.calls += 1
@@ -132,7 +144,7 @@ async def load(client: Client, seconds: float) -> Report:
             await asyncio.sleep(0.002)
 
     async def keep_putting() -> None:
-        while loop.time() < end:
+        while goes_on():
             try:
                 await client.put("load/number", str(report.puts))
                 report.calls += 1
@@ -142,7 +154,7 @@ async def load(client: Client, seconds: float) -> Report:
             await asyncio.sleep(0.002)
 
     async def keep_looking() -> None:
-        while loop.time() < end:
+        while goes_on():
             for sub_connection in client._balancer._pool.current.values():
                 report.most_open = max(report.most_open, len(sub_connection._live))
                 report.expired += sum(map(_is_expired, sub_connection._live))
@@ -162,7 +174,7 @@ async def load(client: Client, seconds: float) -> Report:
         async with client.watch("load/number") as watcher:
             watching = asyncio.create_task(keep_watching(watcher))
             await asyncio.gather(keep_getting(), keep_getting(), keep_putting(), keep_looking())
-            async with asyncio.timeout(10):
+            async with asyncio.timeout(_PATIENCE):
                 while len(report.seen) < report.puts:  # noqa: ASYNC110 - nothing signals it
                     await asyncio.sleep(0.01)
             watching.cancel()

@@ -14,6 +14,10 @@ class _Elections(TypedDict):
 # lease that it grants, which follows from it.
 QUICK_ELECTIONS: Final[_Elections] = {"heartbeat_ms": 20, "election_ms": 200}
 
+# A leader stays the leader though a process stands still for seconds: for tests of what it alone does. The first
+# election of a cluster is quick all the same.
+STEADY_LEADER: Final[_Elections] = {"heartbeat_ms": 100, "election_ms": 5000}
+
 
 def progress_interval(milliseconds: int) -> str:
     """The flag by which a server tells so often how far its watches are."""

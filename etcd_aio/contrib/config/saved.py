@@ -34,6 +34,7 @@ class SavedSettings:
         self._path = path
         self._source = source
         self._next: Snapshot | None = None
+        self._is_loaded = False
         self._saving: asyncio.Task[None] | None = None
 
     async def load(self) -> Snapshot | None:
@@ -42,7 +43,10 @@ class SavedSettings:
         Raises:
             ConfigError: others may read the file, or it is none of these settings.
         """
-        return await in_thread(self._read, "etcd_aio settings")
+        found = await in_thread(self._read, "etcd_aio settings")
+        self._is_loaded = True
+        self._start()
+        return found
 
     def _read(self) -> Snapshot | None:
         try:
@@ -67,9 +71,15 @@ class SavedSettings:
         return snapshot
 
     def save(self, snapshot: Snapshot) -> None:
-        """Write the file in the background; the newest settings count. A failure is logged."""
+        """Write the file in the background; the newest settings count. A failure is logged.
+
+        Nothing is written before the file was loaded: etcd may answer first, and one of other settings must stay.
+        """
         self._next = snapshot
-        if self._saving is None or self._saving.done():
+        self._start()
+
+    def _start(self) -> None:
+        if self._is_loaded and self._next is not None and (self._saving is None or self._saving.done()):
             self._saving = start_background_task(self._save(), name="etcd_aio save settings")
 
     async def _save(self) -> None:

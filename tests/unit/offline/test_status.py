@@ -123,7 +123,7 @@ def test_a_read_that_fails_leaves_no_descriptor_open(path: Path) -> None:
             status.read_status(path, 0, lambda: None)
     with pytest.raises(DatabaseFileError):
         status.read_status(path.parent, 0, lambda: None)
-    assert len([*Path("/proc/self/fd").iterdir()]) == before
+    assert len([*Path("/proc/self/fd").iterdir()]) <= before  # those of other tests may be collected meanwhile
 
 
 async def test_a_cancelled_read_ends_its_thread(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

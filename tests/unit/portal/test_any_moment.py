@@ -76,8 +76,10 @@ class AioLock:
     """A lock of asyncio, which is acquired although that is cancelled."""
 
     is_held = is_lost = False
+    alarm = 0.0
 
     async def acquire(self) -> None:
+        signal.setitimer(signal.ITIMER_REAL, self.alarm)  # 0 is none
         with suppress(asyncio.CancelledError):
             await asyncio.sleep(0.3)
         self.is_held = True
@@ -107,7 +109,7 @@ def thing() -> Iterator[Thing]:
 
 @pytest.fixture
 def on_alarm(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[Callable[[], object]], None]]:
-    """Sets the handler of alarms.
+    """Sets the handler of alarms. A cancelled call has all the time to end that a slow machine needs.
 
     Python swallows what it raises within `__del__` or a callback of the garbage collector, and reports it.
     """
@@ -118,6 +120,7 @@ def on_alarm(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[Callable[[],
             report(unraisable)
 
     monkeypatch.setattr(sys, "unraisablehook", report_others)
+    monkeypatch.setattr("etcd_aio.portal.call._INTERRUPTED_SECONDS", 30.0)
 
     def set_handler(handler: Callable[[], object]) -> None:
         signal.signal(signal.SIGALRM, lambda number, frame: handler())
@@ -268,17 +271,18 @@ def test_an_iterator_loses_and_repeats_nothing_and_keeps_the_order(
 
 
 class AioStubborn:
-    """An iterator of asyncio that has its item although it is cancelled."""
+    """An iterator of asyncio that has its item although it is cancelled; the first after two alarms, which it sets."""
 
-    number = 0
+    number = interruptions = 0
 
     async def __anext__(self) -> int:
         self.number += 1
         number = self.number
-        with suppress(asyncio.CancelledError):
-            await asyncio.sleep(0.3)
         if number == 1:
-            await asyncio.sleep(0.3)
+            signal.setitimer(signal.ITIMER_REAL, 0.1, 0.05)  # the second alarm ends the wait for the step
+        while number == 1 and self.interruptions < 2:
+            with suppress(asyncio.CancelledError):
+                await asyncio.sleep(0.01)
         return number
 
 
@@ -289,12 +293,18 @@ class Stubborn(BlockingIterator[int]):
 def test_two_interruptions_of_one_step_keep_the_order(
     thing: Thing, on_alarm: Callable[[Callable[[], object]], None]
 ) -> None:
-    iterator = Stubborn._around(AioStubborn(), thing._portal)
-    on_alarm(interrupt)
-    signal.setitimer(signal.ITIMER_REAL, 0.1, 0.05)  # the second ends the wait for the step
+    stubborn = AioStubborn()
+    iterator = Stubborn._around(stubborn, thing._portal)
+
+    def interrupt_twice() -> None:
+        stubborn.interruptions += 1
+        if stubborn.interruptions == 2:
+            signal.setitimer(signal.ITIMER_REAL, 0)  # a third would come after the step
+        raise InterruptionError
+
+    on_alarm(interrupt_twice)
     with pytest.raises(InterruptionError) as caught:
         next(iterator)
-    signal.setitimer(signal.ITIMER_REAL, 0)
     assert isinstance(caught.value.__context__, InterruptionError)
     assert [next(iterator), next(iterator)] == [1, 2]
 
@@ -303,8 +313,8 @@ def test_a_lock_that_is_acquired_in_spite_of_an_interruption_is_released(
     thing: Thing, on_alarm: Callable[[Callable[[], object]], None]
 ) -> None:
     lock = Lock._around(AioLock(), thing._portal)
+    lock._object.alarm = 0.1
     on_alarm(interrupt)
-    signal.setitimer(signal.ITIMER_REAL, 0.1)
     with pytest.raises(InterruptionError):
         lock._acquire(lock._aio.acquire)
     assert not lock._object.is_held
@@ -374,10 +384,10 @@ def test_a_call_within_which_a_fork_happens_fails_in_the_child_and_goes_on_in_th
         pids[0] = os.fork()
 
     async def ask(function: Any) -> str:
-        if where == "handler":
-            await asyncio.sleep(0.3)
-        else:
+        if where == "function":
             await function()
+        while pids[0] == -1:  # noqa: ASYNC110 - the handler may run late
+            await asyncio.sleep(0.01)
         return "went on"
 
     if where == "handler":

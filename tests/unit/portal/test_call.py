@@ -93,14 +93,22 @@ def test_many_threads_at_once(thread: LoopThread) -> None:
 
 
 @pytest.fixture
-def alarm() -> Iterator[None]:
+def alarm(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """An alarm interrupts the call that sets it; that has all the time to end that a slow machine needs."""
+
     def interrupt(number: int, frame: object) -> None:
         raise KeyboardInterrupt
 
+    monkeypatch.setattr("etcd_aio.portal.call._INTERRUPTED_SECONDS", 30.0)
     before = signal.signal(signal.SIGALRM, interrupt)
     yield
     signal.setitimer(signal.ITIMER_REAL, 0)
     signal.signal(signal.SIGALRM, before)
+
+
+def set_alarm() -> None:
+    """In the call: an alarm that is set before it could come first."""
+    signal.setitimer(signal.ITIMER_REAL, 0.05)
 
 
 @pytest.mark.usefixtures("alarm")
@@ -108,6 +116,7 @@ def test_an_interruption_cancels_the_call_and_waits_for_its_end(thread: LoopThre
     seen = []
 
     async def wait_for_ever() -> None:
+        set_alarm()
         try:
             await asyncio.Event().wait()
         except asyncio.CancelledError as cancelled:
@@ -116,7 +125,6 @@ def test_an_interruption_cancels_the_call_and_waits_for_its_end(thread: LoopThre
             cancelled.add_note("It was never sent.")
             raise
 
-    signal.setitimer(signal.ITIMER_REAL, 0.05)
     with pytest.raises(KeyboardInterrupt) as caught:
         thread.call(wait_for_ever)
     assert seen == ["ended"]
@@ -124,17 +132,20 @@ def test_an_interruption_cancels_the_call_and_waits_for_its_end(thread: LoopThre
 
 
 @pytest.mark.usefixtures("alarm")
-def test_a_call_that_does_not_end_does_not_hold_up_an_interruption(thread: LoopThread) -> None:
+def test_a_call_that_does_not_end_does_not_hold_up_an_interruption(
+    thread: LoopThread, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("etcd_aio.portal.call._INTERRUPTED_SECONDS", 0.9)
     may_end = asyncio.Event()
 
     async def stubborn() -> None:
+        set_alarm()
         while not may_end.is_set():
             try:
                 await may_end.wait()
             except asyncio.CancelledError:
                 continue
 
-    signal.setitimer(signal.ITIMER_REAL, 0.05)
     with pytest.raises(KeyboardInterrupt) as caught:
         thread.call(stubborn)
     assert caught.value.__notes__ == ["The call was cancelled, and has not ended yet."]
@@ -146,13 +157,13 @@ def test_a_result_that_comes_too_late_is_taken_back(thread: LoopThread) -> None:
     back: list[str] = []
 
     async def give() -> str:
+        set_alarm()
         try:
             await asyncio.Event().wait()
         except asyncio.CancelledError:
             return "a lock"
         return ""
 
-    signal.setitimer(signal.ITIMER_REAL, 0.05)
     with pytest.raises(KeyboardInterrupt) as caught:
         thread.call(give, undo=back.append)
     assert back == ["a lock"]
@@ -221,16 +232,20 @@ def test_an_exit_in_such_a_function_ends_the_call(thread: LoopThread) -> None:
 
 def test_a_function_that_runs_is_waited_for_when_its_wait_is_cancelled(thread: LoopThread) -> None:
     seen: list[str] = []
+    limits: list[tuple[asyncio.AbstractEventLoop, asyncio.Timeout]] = []
 
     async def ask(function: object) -> str:
         try:
-            async with asyncio.timeout(0.05):
+            async with asyncio.timeout(None) as limit:
+                limits.append((asyncio.get_running_loop(), limit))
                 await function()  # type: ignore[operator]
         except TimeoutError:
             return f"late, after {seen}"
         return ""
 
     def work() -> None:
+        loop, limit = limits[0]
+        loop.call_soon_threadsafe(limit.reschedule, loop.time())
         time.sleep(0.2)
         seen.append("the function")
 

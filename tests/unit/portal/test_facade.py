@@ -87,6 +87,24 @@ def thing(portal: Portal) -> Thing:
     return Thing._around(AioThing(), portal)
 
 
+@pytest.fixture
+def alarm(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """An alarm interrupts the call that sets it; that has all the time to end that a slow machine needs."""
+
+    def interrupt(number: int, frame: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("etcd_aio.portal.call._INTERRUPTED_SECONDS", 30.0)
+    before = signal.signal(signal.SIGALRM, interrupt)
+    yield
+    signal.signal(signal.SIGALRM, before)
+
+
+def set_alarm() -> None:
+    """In the call: an alarm that is set before it could come first."""
+    signal.setitimer(signal.ITIMER_REAL, 0.05)
+
+
 # Facades.
 
 
@@ -142,24 +160,18 @@ def test_errors_of_entering_and_leaving(thing: Thing) -> None:
     assert isinstance(caught.value.__context__, KeyError)
 
 
+@pytest.mark.usefixtures("alarm")
 def test_a_block_that_was_interrupted_while_entering_is_left(thing: Thing) -> None:
-    def interrupt(number: int, frame: object) -> None:
-        raise KeyboardInterrupt
-
     class Slow(AioThing):
         async def __aenter__(self) -> Self:
+            set_alarm()
             with suppress(asyncio.CancelledError):  # too late: it is entered
                 await asyncio.sleep(10)
             return await super().__aenter__()
 
     slow = Thing._around(Slow(), thing._portal)
-    before = signal.signal(signal.SIGALRM, interrupt)
-    try:
-        signal.setitimer(signal.ITIMER_REAL, 0.05)
-        with pytest.raises(KeyboardInterrupt):
-            slow.__enter__()
-    finally:
-        signal.signal(signal.SIGALRM, before)
+    with pytest.raises(KeyboardInterrupt):
+        slow.__enter__()
     assert slow._object.events == ["entered", "left by None"]
 
 
@@ -176,36 +188,30 @@ def test_a_wait_for_the_next_item_has_a_limit(thing: Thing) -> None:
     with pytest.raises(EtcdTimeoutError, match=r"no item came within 0\.02 s"):
         thing.next(0.02)
     thing._run(thing._object.items.put_nowait, 1)
-    assert thing.next(0.02) == 1
+    assert thing.next(30) == 1
     thing._run(thing._object.items.put_nowait, 2)
     assert thing.next() == 2
     with pytest.raises(InvalidRequestError):
         thing.next(-1)
     thing._run(thing._object.items.put_nowait, None)
     with pytest.raises(StopIteration):
-        thing.next(1)
+        thing.next(30)
 
 
+@pytest.mark.usefixtures("alarm")
 def test_an_item_that_came_as_the_wait_was_interrupted_is_the_next_one(thing: Thing) -> None:
     class Greedy(AioThing):
         async def __anext__(self) -> int:
+            set_alarm()
             try:
                 await asyncio.sleep(10)
             except asyncio.CancelledError:
                 return 7
             return 0
 
-    def interrupt(number: int, frame: object) -> None:
-        raise KeyboardInterrupt
-
     greedy = Thing._around(Greedy(), thing._portal)
-    before = signal.signal(signal.SIGALRM, interrupt)
-    try:
-        signal.setitimer(signal.ITIMER_REAL, 0.05)
-        with pytest.raises(KeyboardInterrupt):
-            next(greedy)
-    finally:
-        signal.signal(signal.SIGALRM, before)
+    with pytest.raises(KeyboardInterrupt):
+        next(greedy)
     assert next(greedy) == 7
 
 
