@@ -80,12 +80,10 @@ INTERNAL: Final = frozenset(
     | _of("etcd_aio.recipes", "StmCall")
     | _of("etcd_aio.services", "JSONValue KeptEntry")
     | _of(
-        "etcd_aio.base", "ATTEMPT_SECONDS Blocking CANCELLED_SECONDS Log REMEMBERED Unwinding as_etcd_error check_loop"
-    )
-    | _of(
         "etcd_aio.base",
-        "check_asyncio check_timeout go_duration in_thread key_space_of log_for now repeat_unanswered resolve start_timer_at wake"
-        " User current_user user_name when_constructed",
+        "ATTEMPT_SECONDS Blocking CANCELLED_SECONDS Log REMEMBERED Unwinding User as_etcd_error check_asyncio"
+        " check_loop check_timeout current_user go_duration in_thread key_space_of log_for now repeat_unanswered"
+        " resolve start_timer_at user_name wake when_constructed",
     )
     | _of("etcd_aio.admin", "Versions")
     | _of("etcd_aio.fake", "Fault Network")
