@@ -174,7 +174,7 @@ class Latch:
             self._waiters = set[asyncio.Future[bool]]()
         self._waiters.add(waiter)
         try:
-            return await wait_until(waiter, deadline, late=False)
+            return await wait_until(waiter, deadline, late=False) or self._is_set  # it may be both in the same turn
         finally:
             self._waiters.discard(waiter)
 
