@@ -215,15 +215,14 @@ class Mirror:
         """
         whole_number(revision, "revision")
         deadline = deadline_after(timeout, asyncio.get_running_loop().time())
-        ends, in_time = self._ends, True
+        ends = self._ends
         while self.revision < revision:
             if self._ends != ends:
                 if isinstance(self._end, Exception):
                     raise self._end.with_traceback(None)
                 raise ClientUsageError("the mirror was cancelled before it had copied that revision")
-            if not in_time:
+            if not await self._waiters.wait(deadline):
                 raise EtcdTimeoutError(f"revision {revision} was not copied in time")
-            in_time = await self._waiters.wait(deadline)
 
     def statistics(self) -> MirrorStatistics:
         """A snapshot of the counters."""

@@ -239,11 +239,10 @@ class KeptEntry(NotAwaitable):
         if self._task is None:
             raise self._not_entered()
         deadline = deadline_after(timeout, asyncio.get_running_loop().time())
-        lease, in_time = self._lease, True
+        lease = self._lease
         while lease is not None and self._lease is lease and not lease.is_lost:
-            if not in_time:
+            if not await self._moved.wait(deadline) and not lease.is_lost:
                 raise EtcdTimeoutError(f"the {self._noun} {self._what} was not lost in time")
-            in_time = await self._moved.wait(deadline)
         return None if self._is_left else self.error
 
     async def wait_registered(self, *, timeout: float | None = None) -> None:
@@ -261,13 +260,11 @@ class KeptEntry(NotAwaitable):
         if self._task is None:
             raise self._not_entered()
         deadline = deadline_after(timeout, asyncio.get_running_loop().time())
-        in_time = True
         while not self.is_registered:
             if self._is_left:
                 raise ClientUsageError(f"the block of the {self._noun} has ended")
-            if not in_time:
+            if not await self._moved.wait(deadline):
                 raise EtcdTimeoutError(f"the {self._noun} {self._what} was not there in time")
-            in_time = await self._moved.wait(deadline)
 
     # The entry.
 

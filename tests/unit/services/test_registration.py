@@ -451,7 +451,11 @@ async def test_a_look_for_a_loss_looks_at_the_clock_too() -> None:
             await registration.lost(timeout=0)
         loop.block(60)
         assert isinstance(await registration.lost(timeout=0), LeaseExpiredError)
-        assert not registration.is_registered
+        await registration.wait_registered()
+        losing = asyncio.create_task(registration.lost(timeout=30))
+        await turns()
+        loop.block(60)
+        assert isinstance(await losing, LeaseExpiredError)
 
 
 async def test_an_entry_that_moves_in_the_turn_of_a_deadline_has_moved(store: FakeStore) -> None:
