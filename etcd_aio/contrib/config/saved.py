@@ -4,6 +4,7 @@ import asyncio
 import json
 import logging
 import os
+import stat
 from base64 import b64decode, b64encode
 from binascii import Error
 from pathlib import Path
@@ -18,6 +19,11 @@ logger: Final = logging.getLogger("etcd_aio.config")
 _FORMAT: Final = 1
 _OTHERS: Final = 0o077
 _PATIENCE: Final = 2.0  # seconds for the last write, as for the revocation of a lease
+
+
+def _open_at_once(path: str, flags: int) -> int:
+    """Open a file, and do not wait for a writer: it may be a named pipe."""
+    return os.open(path, flags | getattr(os, "O_NONBLOCK", 0))
 
 
 class SavedSettings:
@@ -50,8 +56,11 @@ class SavedSettings:
 
     def _read(self) -> Snapshot | None:
         try:
-            with self._path.open("rb") as file:
-                if os.fstat(file.fileno()).st_mode & _OTHERS:
+            with open(self._path, "rb", opener=_open_at_once) as file:
+                mode = os.fstat(file.fileno()).st_mode
+                if not stat.S_ISREG(mode):
+                    raise ConfigError(f"{self._path} is no regular file")
+                if mode & _OTHERS:
                     raise ConfigError(f"others than its owner may use {self._path}: its mode must be 0600")
                 content = file.read()
         except FileNotFoundError:
@@ -64,7 +73,7 @@ class SavedSettings:
             entries = {key: b64decode(value, validate=True) for key, value in found["entries"].items()}
             snapshot = Snapshot(entries, int(found["revision"]))
             is_right = found["format"] == _FORMAT and found["source"] == self._source
-        except (ValueError, KeyError, TypeError, AttributeError, Error):
+        except (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError, Error):
             raise ConfigError(problem) from None
         if not is_right:
             raise ConfigError(problem)
