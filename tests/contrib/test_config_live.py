@@ -431,6 +431,20 @@ async def test_what_is_no_file_is_refused_at_once(client: Client, tmp_path: Path
     assert not path.is_file()
 
 
+def test_two_writers_of_one_process_write_whole_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = tmp_path / "settings.json"
+    one, other = SavedSettings(file, "settings"), SavedSettings(file, "settings")
+
+    def write_meanwhile(fd: int) -> None:
+        monkeypatch.undo()
+        other._write(Snapshot({"a": b"other"}, 1))
+
+    monkeypatch.setattr(os, "fsync", write_meanwhile)
+    one._write(Snapshot({"a": b"one"}, 2))
+    assert one._read() == Snapshot({"a": b"one"}, 2)
+    assert list(tmp_path.iterdir()) == [file]
+
+
 async def test_a_file_that_cannot_be_written_is_logged(
     client: Client, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -7,6 +7,7 @@ import os
 import stat
 from base64 import b64decode, b64encode
 from binascii import Error
+from itertools import count
 from pathlib import Path
 from typing import Final
 
@@ -18,6 +19,7 @@ logger: Final = logging.getLogger("etcd_aio.config")
 
 _FORMAT: Final = 1
 _OTHERS: Final = 0o077
+_numbers: Final = count(1)
 _PATIENCE: Final = 2.0  # seconds for the last write, as for the revocation of a lease
 
 
@@ -38,6 +40,7 @@ class SavedSettings:
     def __init__(self, path: Path, source: str, store: object = None) -> None:
         self._log = log_for(logger, store)
         self._path = path
+        self._number = next(_numbers)  # others of this process may write the same file
         self._source = source
         self._next: Snapshot | None = None
         self._is_loaded = False
@@ -102,7 +105,7 @@ class SavedSettings:
     def _write(self, snapshot: Snapshot) -> None:
         entries = {key: b64encode(value).decode() for key, value in snapshot.items()}
         content = {"format": _FORMAT, "source": self._source, "revision": snapshot.revision, "entries": entries}
-        new = self._path.with_name(f".{self._path.name}.{os.getpid()}")
+        new = self._path.with_name(f".{self._path.name}.{os.getpid()}.{self._number}")
         new.unlink(missing_ok=True)
         try:
             with os.fdopen(os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
