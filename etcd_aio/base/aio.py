@@ -174,7 +174,7 @@ class Latch:
             self._waiters = set[asyncio.Future[bool]]()
         self._waiters.add(waiter)
         try:
-            return await wait_until(waiter, deadline, late=False)
+            return await wait_until(waiter, deadline, late=False) or self._is_set  # in the turn of the deadline, say
         finally:
             self._waiters.discard(waiter)
 
@@ -184,6 +184,7 @@ class Waiters:
 
     def __init__(self) -> None:
         self._futures: set[asyncio.Future[bool]] = set()
+        self._wakes = 0
         self._is_closed = False
 
     def __len__(self) -> int:
@@ -200,18 +201,20 @@ class Waiters:
         loop = asyncio.get_running_loop()
         if loop.time() >= deadline:
             return False
+        wakes = self._wakes
         future: asyncio.Future[bool] = loop.create_future()
         self._futures.add(future)
         try:
-            has_changed = await wait_until(future, deadline, late=False)
+            await wait_until(future, deadline, late=False)
         finally:
             self._futures.discard(future)
         if self._is_closed:
             raise ClientClosedError
-        return has_changed
+        return self._wakes != wakes  # a change in the turn of the deadline counts
 
     def wake(self) -> None:
         """Wake every task that waits."""
+        self._wakes += 1
         for future in self._futures:
             resolve(future, True)
 

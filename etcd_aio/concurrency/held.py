@@ -146,7 +146,9 @@ class Held(Generic[E]):
             EtcdTimeoutError: it was neither within `timeout` seconds.
         """
         if not await self._gone.wait(deadline_after(timeout, self._loop.time())):
-            raise EtcdTimeoutError(f"{self._subject.what} was not lost in time")
+            if not self.is_lost:
+                raise EtcdTimeoutError(f"{self._subject.what} was not lost in time")
+            self._expire()  # by the clock: the loop was stopped, and its timer comes later
         return self.error
 
     def conditions(self) -> tuple[Compare, Compare]:

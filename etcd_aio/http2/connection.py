@@ -104,6 +104,11 @@ class Http2Connection(Generic[S]):
 
     # For the caller.
 
+    @property
+    def is_amid_frame(self) -> bool:
+        """Whether the received bytes end within a frame, so that more come soon."""
+        return bool(self._tail)
+
     def consumed(self, stream: S, size: int) -> None:
         """Bytes of a stream were read: the peer may send as many more."""
         stream.to_return += size

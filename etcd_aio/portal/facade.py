@@ -152,7 +152,7 @@ def unwrap(value: Any) -> Any:
     """
     if isinstance(value, Facade):
         return value._aio
-    if facade_class(type(value)) is not None:
+    if _place_of(type(value)) is not None:  # the class of an argument may be made for it alone: it is not kept
         kind = type(value).__name__
         raise TypeError(f"got a {kind} of asyncio, and this is blocking code: use etcd_aio.sync for it, too")
     return value
@@ -185,11 +185,18 @@ def facade_class(class_: type) -> "type[Facade] | None":
         return _CLASSES[class_]
     except KeyError:
         found = None
-        for base in class_.__mro__:
-            place = _PLACES.get(f"{base.__module__}.{base.__qualname__}")
-            if place is not None:
-                module, _, name = place.partition(":")
-                found = getattr(import_module(module), name)
-                break
+        place = _place_of(class_)
+        if place is not None:
+            module, _, name = place.partition(":")
+            found = getattr(import_module(module), name)
         _CLASSES[class_] = found
         return found
+
+
+def _place_of(class_: type) -> str | None:
+    """Where the class of its facades is; None if it has none."""
+    for base in class_.__mro__:
+        place = _PLACES.get(f"{base.__module__}.{base.__qualname__}")
+        if place is not None:
+            return place
+    return None

@@ -240,10 +240,10 @@ class KeptEntry(NotAwaitable):
             raise self._not_entered()
         deadline = deadline_after(timeout, asyncio.get_running_loop().time())
         lease = self._lease
-        while lease is not None and self._lease is lease:
-            if not await self._moved.wait(deadline):
+        while lease is not None and self._lease is lease and not lease.is_lost:
+            if not await self._moved.wait(deadline) and not lease.is_lost:
                 raise EtcdTimeoutError(f"the {self._noun} {self._what} was not lost in time")
-        return None if self._is_left else self._error
+        return None if self._is_left else self.error
 
     async def wait_registered(self, *, timeout: float | None = None) -> None:
         """Wait until the entry is there.

@@ -9,7 +9,7 @@ import os
 import stat
 import threading
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass
 from pathlib import Path
 from random import Random
@@ -338,6 +338,39 @@ async def test_a_file_serves_a_start_without_etcd(tmp_path: Path, caplog: pytest
     assert SECRET not in caplog.text
 
 
+async def test_a_file_that_is_read_after_etcd_came_back_does_not_replace_what_etcd_has(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file, answered = tmp_path / "settings.json", threading.Event()
+    async with FakeEtcd() as fake, fake.client(timeout=0.05) as client:
+        await put(client, title="older")
+        async with LiveConfig(client, Settings, prefix=PREFIX, cache=file):
+            pass
+        await put(client, title="newer")
+        read, save = SavedSettings._read, SavedSettings.save
+
+        def read_late(saved: SavedSettings) -> Snapshot | None:
+            assert answered.wait(PATIENCE)
+            return read(saved)
+
+        def save_and_tell(saved: SavedSettings, snapshot: Snapshot) -> None:
+            save(saved, snapshot)
+            answered.set()
+
+        monkeypatch.setattr(SavedSettings, "_read", read_late)
+        monkeypatch.setattr(SavedSettings, "save", save_and_tell)
+        fake.members[0].stop()
+        config = LiveConfig(client, Settings, prefix=PREFIX, cache=file)
+        entering = asyncio.create_task(config.__aenter__())
+        await until(lambda: config._error is not None)
+        fake.members[0].start()
+        await entering
+        assert config.current.title == "newer"
+        assert (config.error, config.is_stale) == (None, False)
+        await config.aclose()
+    assert json.loads(file.read_text())["revision"] == config.revision
+
+
 async def test_a_file_serves_a_start_with_invalid_settings(client: Client, tmp_path: Path) -> None:
     file = tmp_path / "settings.json"
     await put(client, title="good")
@@ -362,7 +395,17 @@ async def test_a_file_that_others_may_read_is_refused(client: Client, tmp_path: 
             pass
 
 
-@pytest.mark.parametrize("content", ["", "[]", "{}", '{"entries": {"a": "?"}, "revision": 1}'])
+FOREIGN = (
+    "",
+    "[]",
+    "{}",
+    '{"entries": {"a": "?"}, "revision": 1}',
+    '{"entries": {}, "revision": 1e999}',
+    "[" * 100_000,
+)
+
+
+@pytest.mark.parametrize("content", FOREIGN, ids=range(len(FOREIGN)))
 async def test_a_file_of_something_else_is_refused(client: Client, tmp_path: Path, content: str) -> None:
     file = tmp_path / "settings.json"
     file.touch(0o600)
@@ -376,6 +419,30 @@ async def test_a_file_of_something_else_is_refused(client: Client, tmp_path: Pat
     with pytest.raises(ConfigError, match="no settings of 'app/other/'"):
         async with LiveConfig(client, Settings, prefix="app/other/", cache=file):
             pass
+
+
+@pytest.mark.parametrize("make", [os.mkfifo, os.mkdir])
+async def test_what_is_no_file_is_refused_at_once(client: Client, tmp_path: Path, make: Callable[..., None]) -> None:
+    path = tmp_path / "settings.json"
+    make(path, 0o700)
+    with pytest.raises(ConfigError, match=r"settings\.json (cannot be read: Is a directory|is no regular file)"):
+        async with asyncio.timeout(PATIENCE), LiveConfig(client, Settings, prefix=PREFIX, cache=path):
+            pass
+    assert not path.is_file()
+
+
+def test_two_writers_of_one_process_write_whole_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = tmp_path / "settings.json"
+    one, other = SavedSettings(file, "settings"), SavedSettings(file, "settings")
+
+    def write_meanwhile(fd: int) -> None:
+        monkeypatch.undo()
+        other._write(Snapshot({"a": b"other"}, 1))
+
+    monkeypatch.setattr(os, "fsync", write_meanwhile)
+    one._write(Snapshot({"a": b"one"}, 2))
+    assert one._read() == Snapshot({"a": b"one"}, 2)
+    assert list(tmp_path.iterdir()) == [file]
 
 
 async def test_a_file_that_cannot_be_written_is_logged(

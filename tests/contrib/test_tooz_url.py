@@ -46,6 +46,7 @@ def test_the_path_is_the_namespace() -> None:
         ({"tls": "false"}, "etcd"),
         ({"tls": "true"}, "etcds"),
         ({"tls": True}, "etcds"),
+        ({"tls": "true", "ca_cert": "ca.pem"}, "etcds"),
         ({"ca": "/ca.pem"}, "etcds"),
         ({"ca_cert": "/ca.pem", "cert_cert": "/cert.pem", "cert_key": "/key.pem"}, "etcds"),
         ({"tls": TLS()}, "etcds"),
@@ -54,6 +55,7 @@ def test_the_path_is_the_namespace() -> None:
 def test_tls(options: dict[str, object], scheme: str) -> None:
     settings = read_settings("m", "", options)
     assert settings.url.startswith(f"{scheme}://m?")
+    assert "tls=" not in settings.url
     assert ("tls" in settings.options) is isinstance(options.get("tls"), TLS)
 
 

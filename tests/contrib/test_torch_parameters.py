@@ -52,6 +52,12 @@ def test_a_name_of_dns_is_that_of_the_client(config: dict[str, str]) -> None:
     assert options["endpoints"] == ["dns:///etcd.svc:2379", "https://m1" if config else "http://m1"]
 
 
+@pytest.mark.parametrize("endpoint", ["http://m1:2379", "https+dns://etcd.svc", "m1,etcd://m2"])
+def test_other_schemes_are_refused(endpoint: str) -> None:
+    with pytest.raises(ValueError, match="without a scheme, or dns:///name:port; the option protocol says"):
+        read_parameters(endpoint, {})
+
+
 def test_a_proxy_is_that_of_the_client() -> None:
     assert read_parameters("m1", {"proxy": "http://p:3128"}).client_options()["proxy"] == "http://p:3128"
 

@@ -170,14 +170,14 @@ class LiveConfig(Derived[_Version[T], ConfigChange[T]]):
         try:
             async with asyncio.timeout(self._entering_timeout):
                 await super()._wait_first(first, task)
-            if self._value is not None:
-                return
-            error = self._error  # what etcd has is invalid
+            error = self._error  # what etcd has is invalid, if it is
         except EtcdError as raised:
             error = raised
         except TimeoutError:
             error = EtcdTimeoutError(f"the {self._what} were not read within {self._entering_timeout} s")
             resolve(first, error)  # later ones are logged
+        if self._value is not None:  # etcd has answered, perhaps after an error, while the file was read
+            return
         if saved is None or not (isinstance(error, InvalidSettingsError) or error.retryable):
             raise error
         self._take(_Version(self._built(saved), saved))

@@ -4,8 +4,10 @@ import asyncio
 import json
 import logging
 import os
+import stat
 from base64 import b64decode, b64encode
 from binascii import Error
+from itertools import count
 from pathlib import Path
 from typing import Final
 
@@ -17,7 +19,13 @@ logger: Final = logging.getLogger("etcd_aio.config")
 
 _FORMAT: Final = 1
 _OTHERS: Final = 0o077
+_numbers: Final = count(1)
 _PATIENCE: Final = 2.0  # seconds for the last write, as for the revocation of a lease
+
+
+def _open_at_once(path: str, flags: int) -> int:
+    """Open a file, and do not wait for a writer: it may be a named pipe."""
+    return os.open(path, flags | getattr(os, "O_NONBLOCK", 0))
 
 
 class SavedSettings:
@@ -32,6 +40,7 @@ class SavedSettings:
     def __init__(self, path: Path, source: str, store: object = None) -> None:
         self._log = log_for(logger, store)
         self._path = path
+        self._number = next(_numbers)  # others of this process may write the same file
         self._source = source
         self._next: Snapshot | None = None
         self._is_loaded = False
@@ -50,8 +59,11 @@ class SavedSettings:
 
     def _read(self) -> Snapshot | None:
         try:
-            with self._path.open("rb") as file:
-                if os.fstat(file.fileno()).st_mode & _OTHERS:
+            with open(self._path, "rb", opener=_open_at_once) as file:
+                mode = os.fstat(file.fileno()).st_mode
+                if not stat.S_ISREG(mode):
+                    raise ConfigError(f"{self._path} is no regular file")
+                if mode & _OTHERS:
                     raise ConfigError(f"others than its owner may use {self._path}: its mode must be 0600")
                 content = file.read()
         except FileNotFoundError:
@@ -64,7 +76,7 @@ class SavedSettings:
             entries = {key: b64decode(value, validate=True) for key, value in found["entries"].items()}
             snapshot = Snapshot(entries, int(found["revision"]))
             is_right = found["format"] == _FORMAT and found["source"] == self._source
-        except (ValueError, KeyError, TypeError, AttributeError, Error):
+        except (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError, Error):
             raise ConfigError(problem) from None
         if not is_right:
             raise ConfigError(problem)
@@ -93,7 +105,7 @@ class SavedSettings:
     def _write(self, snapshot: Snapshot) -> None:
         entries = {key: b64encode(value).decode() for key, value in snapshot.items()}
         content = {"format": _FORMAT, "source": self._source, "revision": snapshot.revision, "entries": entries}
-        new = self._path.with_name(f".{self._path.name}.{os.getpid()}")
+        new = self._path.with_name(f".{self._path.name}.{os.getpid()}.{self._number}")
         new.unlink(missing_ok=True)
         try:
             with os.fdopen(os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:

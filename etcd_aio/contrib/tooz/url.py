@@ -62,7 +62,7 @@ def read_settings(hosts: str, path: str, options: Mapping[str, Any]) -> Settings
     call_timeout = _seconds(given, "call_timeout", _DEFAULT_CALL_TIMEOUT)
     given["timeout"] = str(call_timeout)
     is_dns = _take_flag(given, "dns")
-    is_tls = bool(_TLS_OPTIONS & given.keys()) or _has_tls(given)
+    is_tls = _has_tls(given) or bool(_TLS_OPTIONS & given.keys())
     namespace = path.strip("/")
     if "namespace" not in given:
         given["namespace"] = f"{namespace}/" if namespace else _DEFAULT_NAMESPACE

@@ -70,6 +70,10 @@ def read_parameters(endpoint: str, config: Mapping[str, Any]) -> Parameters:
     endpoints = tuple(part.strip() for part in endpoint.split(",") if part.strip())
     if not endpoints:
         raise ValueError("the rendezvous endpoint must name at least one member of etcd, such as m1:2379,m2:2379")
+    if any("://" in one and not one.startswith(_DNS) for one in endpoints):
+        raise ValueError(
+            "Endpoints are host:port without a scheme, or dns:///name:port; the option protocol says whether to use TLS"
+        )
     return Parameters(
         endpoints,
         _tls(config),

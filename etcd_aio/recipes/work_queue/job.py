@@ -135,7 +135,9 @@ class Job(AsyncBlock):
         Cancelling the wait changes nothing.
         """
         if not await self._gone.wait(deadline_after(timeout, asyncio.get_running_loop().time())):
-            raise EtcdTimeoutError(f"job {shown_key(self.key)} was not lost in time")
+            if self._is_ending or not self.is_lost:
+                raise EtcdTimeoutError(f"job {shown_key(self.key)} was not lost in time")
+            self._lose_by_time()  # the loop was stopped, and the worker's timer comes later
         return self._error
 
     # Losing.

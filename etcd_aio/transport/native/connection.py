@@ -38,7 +38,6 @@ _NEVER: Final = float("inf")
 _MAX_TAKEN_AT_ONCE: Final = 100  # messages; a backlog must not block the loop
 _READ: Final = 2**16  # bytes of one read; each connection has a buffer of this size
 _LARGE_READ: Final = 2**18  # the same while large replies arrive: with TLS, what asyncio takes from the socket at once
-_SMALL_READ: Final = 2**12  # bytes; less than a record of TLS while large replies arrive
 _FLUSH_AT: Final = 8  # calls; at 64 in flight a tenth faster than one write a turn, and 4 or 16 are no better
 
 
@@ -123,14 +122,16 @@ class NativeConnection(HandshakingProtocol, asyncio.BufferedProtocol):
         return self._received
 
     def buffer_updated(self, nbytes: int) -> None:
-        """Bytes were read into the buffer. If they fill it, the next one is larger until the large replies are over."""
+        """Bytes were read into the buffer. If they fill it, the next one is larger until the large replies are over.
+
+        That streams are open says nothing: quiet ones always are.
+        """
         received = self._received
         self.data_received(received[:nbytes])
-        size = len(received)
-        if nbytes == size:
-            if size != _LARGE_READ:
+        if len(received) == _READ:
+            if nbytes == _READ and self._http2.is_amid_frame:
                 self._received = memoryview(bytearray(_LARGE_READ))
-        elif size != _READ and (nbytes < _SMALL_READ or not self._outgoing.streams):
+        elif not self._http2.is_amid_frame and not any(call.is_partial for call in self._outgoing.streams.values()):
             self._received = memoryview(bytearray(_READ))
 
     def data_received(self, data: bytes | memoryview) -> None:

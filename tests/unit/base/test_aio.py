@@ -89,6 +89,28 @@ async def test_a_wait_for_a_latch_has_a_deadline() -> None:
     assert not timers()
 
 
+async def test_a_latch_that_is_set_in_the_turn_of_the_deadline_is_set() -> None:
+    loop = asyncio.get_running_loop()
+    latch = Latch()
+    at = loop.time() + 0.5
+    waiting = asyncio.create_task(latch.wait(at))
+    await turns()
+    loop.call_at(at, latch.set)
+    assert await waiting
+
+
+async def test_a_change_in_the_turn_of_a_deadline_is_not_too_late() -> None:
+    loop = asyncio.get_running_loop()
+    waiters = Waiters()
+    waiters.wake()
+    at = loop.time() + 0.5
+    waiting = asyncio.create_task(waiters.wait(at))
+    await turns()
+    loop.call_at(at, waiters.wake)
+    assert await waiting
+    assert not await waiters.wait(loop.time() + 0.5)
+
+
 async def test_only_a_background_task_forgets_for_which_request_it_was_started() -> None:
     REQUEST.set("one")
 

@@ -11,6 +11,7 @@ import pytest
 from etcd_aio.concurrency.held import WATCH_AFTER, Held
 from etcd_aio.concurrency.options import HoldOptions, Subject
 from etcd_aio.errors import (
+    EtcdTimeoutError,
     LeaseExpiredError,
     LeaseLostError,
     LockLostError,
@@ -279,6 +280,20 @@ async def test_is_lost_looks_at_the_clock_when_the_loop_was_blocked(loan: FakeLo
             loan.renew()
             assert held.is_lost, "once lost, it stays lost, whatever lies unread in the socket"
             assert held.remaining == 0
+    await nothing_is_left()
+
+
+async def test_a_look_for_a_loss_looks_at_the_clock_too(loan: FakeLoan, store: FakeStore) -> None:
+    loop = asyncio.get_running_loop()
+    assert isinstance(loop, VirtualTimeLoop)
+    with pytest.raises(LockLostError):
+        async with Block(loan, store) as held:
+            loop.block(8.9)
+            with pytest.raises(EtcdTimeoutError, match=r"^lock 'a' was not lost in time$"):
+                await held.lost(0)
+            loop.block(0.2)
+            assert isinstance(await held.lost(0), LockLostError)
+            await asyncio.sleep(60)
     await nothing_is_left()
 
 

@@ -132,6 +132,16 @@ async def test_reading_is_lost_after_the_deadline_loses_it_for_good(members: Fak
     assert await lease.lost() is error
 
 
+async def test_a_look_for_a_loss_looks_at_the_clock_too(members: FakeLeases, holder: Holder) -> None:
+    lease = await holder.lease.begin()
+    with pytest.raises(EtcdTimeoutError, match=r"^lease 0x64 was not lost in time$"):
+        await lease.lost(timeout=0)
+    block_loop(10.5)
+    error = await lease.lost(timeout=0)
+    assert isinstance(error, LeaseExpiredError)
+    assert [told for told, _ in holder.ends] == [error]
+
+
 async def test_closing_after_the_deadline_loses_it(members: FakeLeases, holder: Holder) -> None:
     lease = await holder.lease.begin()
     block_loop(10.5)

@@ -8,6 +8,7 @@ import signal
 import threading
 import time
 import warnings
+import weakref
 from collections.abc import Iterator
 from contextlib import suppress
 from types import TracebackType
@@ -106,6 +107,24 @@ def set_alarm() -> None:
 
 
 # Facades.
+
+
+class Unhashable(type):
+    def __eq__(cls, other: object) -> bool:
+        return cls is other
+
+    __hash__ = None  # type: ignore[assignment]
+
+
+def test_the_class_of_an_argument_is_not_kept_and_may_be_any() -> None:
+    made = type("Made", (str,), {})
+    assert unwrap(made("a")) == "a"
+    is_kept = weakref.ref(made)
+    del made
+    gc.collect()
+    assert is_kept() is None
+    odd = Unhashable("Odd", (str,), {})
+    assert unwrap(odd("a")) == "a"
 
 
 def test_objects_that_have_facades_are_wrapped_and_others_are_not(thing: Thing) -> None:

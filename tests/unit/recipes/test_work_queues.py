@@ -12,11 +12,13 @@ from etcd_aio.errors import (
     ClientUsageError,
     EmptyKeyError,
     EtcdError,
+    EtcdTimeoutError,
     ItemInDoubtError,
     JobLostError,
     PermissionDeniedError,
 )
 from etcd_aio.fake import FakeEtcd
+from etcd_aio.fake.time import VirtualTimeLoop
 from etcd_aio.recipes import Job, Worker, WorkQueue
 from etcd_aio.recipes.work_queue import job as job_module
 from tests.support.virtual_time import tasks, turns
@@ -249,6 +251,23 @@ async def test_a_job_tells_when_it_is_lost() -> None:
             error = await waiting
             assert isinstance(error, JobLostError)
             assert "its claim was deleted" in error.message
+            assert await job.lost() is error
+
+
+async def test_a_look_for_the_loss_of_a_job_looks_at_the_clock_too() -> None:
+    loop = asyncio.get_running_loop()
+    assert isinstance(loop, VirtualTimeLoop)
+    async with FakeEtcd(latency=0.001) as fake, fake.client() as client:
+        queue = WorkQueue(client, "w", ttl=10)
+        await queue.put("a")
+        async with queue.worker(on_lost="signal") as worker:
+            job = await first(worker)
+            with pytest.raises(EtcdTimeoutError, match=r"^job .* was not lost in time$"):
+                await job.lost(timeout=0)
+            loop.block(60)
+            assert job.is_lost
+            error = await job.lost(timeout=0)
+            assert isinstance(error, JobLostError)
             assert await job.lost() is error
 
 

@@ -14,6 +14,7 @@ from etcd_aio.errors import (
     ClientUsageError,
     EmptyKeyError,
     EtcdError,
+    EtcdTimeoutError,
     LeaseExpiredError,
     LeaseNotFoundError,
     NoSpaceError,
@@ -440,6 +441,43 @@ async def test_the_error_is_there_as_soon_as_the_clock_says_that_the_lease_is_lo
         assert isinstance(registration.error, LeaseExpiredError)
         await registration.wait_registered()
         assert registration.error is None
+
+
+async def test_a_look_for_a_loss_looks_at_the_clock_too() -> None:
+    loop = asyncio.get_running_loop()
+    assert isinstance(loop, VirtualTimeLoop)
+    async with FakeEtcd() as fake, fake.client() as client, client.register("svc", "a:1", ttl=10) as registration:
+        with pytest.raises(EtcdTimeoutError, match=r"^the registration 'svc/a:1' was not lost in time$"):
+            await registration.lost(timeout=0)
+        loop.block(60)
+        assert isinstance(await registration.lost(timeout=0), LeaseExpiredError)
+        await registration.wait_registered()
+        losing = asyncio.create_task(registration.lost(timeout=30))
+        await turns()
+        loop.block(60)
+        assert isinstance(await losing, LeaseExpiredError)
+
+
+async def test_an_entry_that_moves_in_the_turn_of_a_deadline_has_moved(store: FakeStore) -> None:
+    loop = asyncio.get_running_loop()
+    async with register(store) as registration:
+        [lease] = store.granted
+        at = loop.time() + 0.5
+        losing = asyncio.create_task(registration.lost(timeout=0.5))
+        await turns()
+        loop.call_at(at, move, registration, None)
+        loop.call_at(at, setattr, lease, "error", LeaseLostError("lost in this test"))
+        await losing
+        coming = asyncio.create_task(registration.wait_registered(timeout=0.5))
+        await turns()
+        lease.error = None
+        loop.call_at(at + 0.5, move, registration, lease)
+        await coming
+
+
+def move(registration: Registration, lease: Any) -> None:
+    registration._lease = lease
+    registration._moved.wake()
 
 
 async def test_leaving_waits_for_the_drain_behind_the_end_of_the_entry() -> None:

@@ -43,26 +43,47 @@ async def test_the_buffer_is_larger_while_a_large_reply_fills_it() -> None:
     assert sizes[:2] == [USUAL, LARGE]
     assert set(sizes[2:-1]) == {LARGE}
     assert await calls[0] == body, "not a byte is lost where the size changes"
-    assert len(connection.get_buffer(-1)) == LARGE, "more may come"
     read(connection, headers(3, GRPC) + data(3, b"\0\0\0\0\1r") + headers(3, OK, end=True))
-    assert len(connection.get_buffer(-1)) == USUAL, "a small reply comes alone"
+    assert len(connection.get_buffer(-1)) == USUAL
     assert await calls[1] == b"r"
     connection.close()
 
 
-async def test_an_idle_connection_has_no_large_buffer() -> None:
+def large_reply(length: int) -> bytes:
+    """A reply on the first stream, of so many bytes with all frames."""
+    first, last = headers(1, GRPC), headers(1, OK, end=True)
+    left = length - len(first) - len(last)
+    size = left - 9 * -(-left // (16_384 + 9)) - 5
+    message = pack(">BI", 0, size) + bytes(size)
+    return first + b"".join(data(1, message[at : at + 16_384]) for at in range(0, len(message), 16_384)) + last
+
+
+@pytest.mark.parametrize("last", [2**14, 2**17, LARGE], ids=["usual", "long", "full"])
+async def test_an_idle_connection_has_no_large_buffer(last: int) -> None:
     wired = Wired("native")
     connection = cast("NativeConnection", wired.connection)
     call = asyncio.ensure_future(connection.unary("/x/Range", b"", (), soon()))
     await settle()
-    message = pack(">BI", 0, 90_000) + bytes(90_000)
-    pieces = [data(1, message[at : at + 16_384]) for at in range(0, len(message), 16_384)]
-    reply = headers(1, GRPC) + b"".join(pieces) + headers(1, OK, end=True)
+    await connection.open_stream("/x/Watch", (), soon())  # a quiet one
+    reply = large_reply(USUAL + last)
     rest = reply[read(connection, reply) :]
+    assert len(rest) == last
     assert len(connection.get_buffer(-1)) == LARGE
-    assert read(connection, rest) == len(rest) > 2**14, "its last read is not small"
+    assert read(connection, rest) == last
     assert len(connection.get_buffer(-1)) == USUAL
-    assert len(await call) == 90_000
+    assert len(await call) > 60_000
+    connection.close()
+
+
+async def test_a_reply_that_just_fills_the_buffer_leaves_it_as_it_is() -> None:
+    wired = Wired("native")
+    connection = cast("NativeConnection", wired.connection)
+    call = asyncio.ensure_future(connection.unary("/x/Range", b"", (), soon()))
+    await settle()
+    reply = large_reply(USUAL)
+    assert read(connection, reply) == len(reply) == USUAL
+    assert len(connection.get_buffer(-1)) == USUAL
+    await call
     connection.close()
 
 
