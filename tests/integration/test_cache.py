@@ -867,8 +867,8 @@ from etcd_aio import Client
 async def main():
     async with Client({own_server.endpoint!r}) as client, client.cache(prefix="p/", keep_current=0.01) as cache:
         await cache.wait_current()
-        print("ready", flush=True)
         before = cache.age
+        print("ready", flush=True)  # it may be stopped from now on
         while (age := cache.age) - before < 1.5:
             before = age
         print(age, flush=True)
