@@ -710,7 +710,7 @@ async def test_no_space() -> None:
         assert await version(client, "k") == 1
         assert once.statistics().settled_not_applied == 1, "its slot was deleted, which needs no space"
         last = await client.delete(prefix="f")
-        await client.compact(last.revision)
+        await client.compact(last.revision, physical=True)
         for member in await client.cluster.members():
             await client.maintenance.defragment(member.client_urls[0])
         await client.maintenance.disarm("nospace")
