@@ -113,7 +113,7 @@ class Unhashable(type):
     def __eq__(cls, other: object) -> bool:
         return cls is other
 
-    __hash__ = None  # type: ignore[assignment]
+    __hash__ = None  # type: ignore[assignment]  # a class without one
 
 
 def test_the_class_of_an_argument_is_not_kept_and_may_be_any() -> None:

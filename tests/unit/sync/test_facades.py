@@ -543,7 +543,7 @@ def test_a_thread_looks_for_a_loss_briefly(fake: FakeEtcd, client: Client) -> No
 
 
 def test_a_loss_ends_a_wait_with_a_timeout(client: Client) -> None:
-    with pytest.raises(LockLostError), client.lock("l") as lock:  # noqa: PT012
+    with pytest.raises(LockLostError), client.lock("l") as lock:  # noqa: PT012 - the block is what is tested
         client.delete(lock.key)
         assert isinstance(lock.lost(timeout=SECONDS), LockLostError)
         assert isinstance(lock.lost(timeout=0), LockLostError)
