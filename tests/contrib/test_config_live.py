@@ -283,18 +283,14 @@ async def test_without_a_file_a_start_needs_etcd(caplog: pytest.LogCaptureFixtur
                     pass
 
 
-async def test_a_file_of_something_else_is_not_replaced_though_etcd_answers_before_it_is_read(
-    client: Client, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    file, answered = tmp_path / "settings.json", threading.Event()
-    file.touch(0o600)
-    file.write_text("{}")
-    read = SavedSettings._read
-    save = SavedSettings.save
+def read_after_etcd(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have the file read only when etcd has answered, and a wrong program has had the time to write it."""
+    answered = threading.Event()
+    read, save = SavedSettings._read, SavedSettings.save
 
     def read_late(saved: SavedSettings) -> Snapshot | None:
         assert answered.wait(PATIENCE)
-        time.sleep(0.1)  # enough to write it
+        time.sleep(0.1)
         return read(saved)
 
     def save_and_tell(saved: SavedSettings, snapshot: Snapshot) -> None:
@@ -303,6 +299,15 @@ async def test_a_file_of_something_else_is_not_replaced_though_etcd_answers_befo
 
     monkeypatch.setattr(SavedSettings, "_read", read_late)
     monkeypatch.setattr(SavedSettings, "save", save_and_tell)
+
+
+async def test_a_file_of_something_else_is_not_replaced_though_etcd_answers_before_it_is_read(
+    client: Client, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / "settings.json"
+    file.touch(0o600)
+    file.write_text("{}")
+    read_after_etcd(monkeypatch)
     with pytest.raises(ConfigError, match="no settings of 'app/config/'"):
         async with LiveConfig(client, Settings, prefix=PREFIX, cache=file):
             pass
@@ -341,24 +346,13 @@ async def test_a_file_serves_a_start_without_etcd(tmp_path: Path, caplog: pytest
 async def test_a_file_that_is_read_after_etcd_came_back_does_not_replace_what_etcd_has(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    file, answered = tmp_path / "settings.json", threading.Event()
+    file = tmp_path / "settings.json"
     async with FakeEtcd() as fake, fake.client(timeout=0.05) as client:
         await put(client, title="older")
         async with LiveConfig(client, Settings, prefix=PREFIX, cache=file):
             pass
         await put(client, title="newer")
-        read, save = SavedSettings._read, SavedSettings.save
-
-        def read_late(saved: SavedSettings) -> Snapshot | None:
-            assert answered.wait(PATIENCE)
-            return read(saved)
-
-        def save_and_tell(saved: SavedSettings, snapshot: Snapshot) -> None:
-            save(saved, snapshot)
-            answered.set()
-
-        monkeypatch.setattr(SavedSettings, "_read", read_late)
-        monkeypatch.setattr(SavedSettings, "save", save_and_tell)
+        read_after_etcd(monkeypatch)
         fake.members[0].stop()
         config = LiveConfig(client, Settings, prefix=PREFIX, cache=file)
         entering = asyncio.create_task(config.__aenter__())

@@ -4,6 +4,7 @@ import asyncio
 import time
 from collections import Counter
 from collections.abc import Callable
+from functools import partial
 
 import pytest
 
@@ -27,6 +28,11 @@ def ready(client: Client) -> list[str]:
 
 def found(client: Client, endpoint: str) -> EndpointStatistics:
     return next(one for one in client.statistics() if one.endpoint == endpoint)
+
+
+def leads(client: Client, endpoint: str) -> bool:
+    """Whether the client has seen that this member leads."""
+    return found(client, endpoint).is_leader
 
 
 def attempts(client: Client) -> Counter[str]:
@@ -57,7 +63,7 @@ async def test_leader_first_asks_the_leader_and_follows_it(cluster: EtcdCluster)
         await client.get("k")
         while True:
             leader = await cluster.leader()
-            await until(lambda endpoint=leader.endpoint: found(client, endpoint).is_leader)  # type: ignore[misc]
+            await until(partial(leads, client, leader.endpoint))
             before = attempts(client)
             for _ in range(30):
                 await client.get("k")

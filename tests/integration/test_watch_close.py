@@ -184,7 +184,7 @@ async def test_cancelling_the_task_of_a_watch(state: str) -> None:
         async with asyncio.timeout(PROMISED):
             with suppress(asyncio.CancelledError):
                 await scene.task
-            while any("watch" in name for name in names(asyncio.all_tasks() - before, scene)):  # noqa: ASYNC110 - they end
+            while any("watch" in name for name in names(asyncio.all_tasks() - before, scene)):  # noqa: ASYNC110 - no event
                 await asyncio.sleep(0.01)
         assert scene.task.cancelled()
         scene.proxy.heal()

@@ -13,6 +13,7 @@ import pytest
 
 from etcd_aio.errors import BlockingInLoopError, ClientClosedError
 from etcd_aio.portal import Holder, LoopThread, Portal, hold, in_caller
+from tests.support.alarms import set_alarm
 
 _names: contextvars.ContextVar[str] = contextvars.ContextVar("name", default="")
 
@@ -90,25 +91,6 @@ def test_many_threads_at_once(thread: LoopThread) -> None:
 
 
 # Interruptions.
-
-
-@pytest.fixture
-def alarm(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """An alarm interrupts the call that sets it; that has all the time to end that a slow machine needs."""
-
-    def interrupt(number: int, frame: object) -> None:
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr("etcd_aio.portal.call._INTERRUPTED_SECONDS", 30.0)
-    before = signal.signal(signal.SIGALRM, interrupt)
-    yield
-    signal.setitimer(signal.ITIMER_REAL, 0)
-    signal.signal(signal.SIGALRM, before)
-
-
-def set_alarm() -> None:
-    """In the call: an alarm that is set before it could come first."""
-    signal.setitimer(signal.ITIMER_REAL, 0.05)
 
 
 @pytest.mark.usefixtures("alarm")

@@ -4,7 +4,6 @@ import asyncio
 import gc
 import logging
 import os
-import signal
 import threading
 import time
 import warnings
@@ -18,6 +17,7 @@ import pytest
 
 from etcd_aio.errors import EtcdTimeoutError, ForkedError, InvalidRequestError
 from etcd_aio.portal import Block, BlockingIterator, Portal, own_thread, register, unwrap
+from tests.support.alarms import set_alarm
 
 
 class AioThing:
@@ -86,24 +86,6 @@ def portal() -> Iterator[Portal]:
 @pytest.fixture
 def thing(portal: Portal) -> Thing:
     return Thing._around(AioThing(), portal)
-
-
-@pytest.fixture
-def alarm(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """An alarm interrupts the call that sets it; that has all the time to end that a slow machine needs."""
-
-    def interrupt(number: int, frame: object) -> None:
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr("etcd_aio.portal.call._INTERRUPTED_SECONDS", 30.0)
-    before = signal.signal(signal.SIGALRM, interrupt)
-    yield
-    signal.signal(signal.SIGALRM, before)
-
-
-def set_alarm() -> None:
-    """In the call: an alarm that is set before it could come first."""
-    signal.setitimer(signal.ITIMER_REAL, 0.05)
 
 
 # Facades.

@@ -226,7 +226,7 @@ def call_with_half_a_message() -> UnaryCall:
 
 
 @pytest.mark.parametrize(
-    ("slots", "room", "read"),
+    ("attributes", "connection_window", "frames_read"),
     [
         ({}, 4, 2),
         ({}, 3, 1),
@@ -241,17 +241,21 @@ def call_with_half_a_message() -> UnaryCall:
     ],
 )
 def test_pieces_are_read_within_every_window(
-    accelerator: CallsAccelerator, slots: dict[str, int], room: int, read: int
+    accelerator: CallsAccelerator, attributes: dict[str, int], connection_window: int, frames_read: int
 ) -> None:
     call = call_with_half_a_message()
-    for name, value in slots.items():
+    for name, value in attributes.items():
         setattr(call, name, value)
     window, returned = call.receive_window, call.to_return
     data = b"".join(frame(0, piece, stream_id=1) for piece in PIECES[1:])
-    assert accelerator.advance(data, 0, {1: call}, {}, room) == (11 * read, 2 * read, read)
-    assert call.is_partial is (read < 2)
-    assert call._message == (b"replie" if read == 2 else None)
-    assert (call.receive_window, call.to_return) == (window - 2 * read, returned + 2 * read)
+    assert accelerator.advance(data, 0, {1: call}, {}, connection_window) == (
+        11 * frames_read,
+        2 * frames_read,
+        frames_read,
+    )
+    assert call.is_partial is (frames_read < 2)
+    assert call._message == (b"replie" if frames_read == 2 else None)
+    assert (call.receive_window, call.to_return) == (window - 2 * frames_read, returned + 2 * frames_read)
 
 
 def test_an_empty_piece_is_left_to_python(accelerator: CallsAccelerator) -> None:

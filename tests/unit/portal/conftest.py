@@ -1,0 +1,3 @@
+"""The alarm that interrupts blocking calls."""
+
+from tests.support.alarms import alarm as alarm
